@@ -11,6 +11,7 @@ from airflow_pipelines.datastream.connectors.file_source import (
     FileSplitAssignerProvider,
 )
 from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
+from airflow_pipelines.datastream.connectors.jdbc_source import JdbcSource, JdbcSourceBuilder
 from airflow_pipelines.datastream.connectors.kafka import KafkaConsumer, KafkaNotAvailableError, KafkaProducer, Semantic
 from airflow_pipelines.datastream.connectors.number_sequence import NumberSequenceSource
 
@@ -25,6 +26,8 @@ __all__ = [
     "JdbcConnectionOptions",
     "JdbcExecutionOptions",
     "JdbcSink",
+    "JdbcSource",
+    "JdbcSourceBuilder",
     "KafkaConsumer",
     "KafkaNotAvailableError",
     "KafkaProducer",

@@ -30,6 +30,9 @@ class JdbcConnectionOptions:
     password: str | None = field(default=None, repr=False)
     driver_name: str | None = None
 
+    def __repr__(self) -> str:
+        return f"JdbcConnectionOptions({shown_url(self.url)!r}, user_name={self.user_name!r})"
+
     class JdbcConnectionOptionsBuilder:
         """Makes the options."""
 
@@ -224,6 +227,15 @@ class JdbcSink(Sink):
             execution.batch_interval_ms,
             execution.max_retries,
         )
+
+
+def shown_url(url: str) -> str:
+    """A URL as messages may show it: users, passwords and parameters may be secret.
+
+    :param url: of JDBC or SQLAlchemy
+    :returns: where the database is
+    """
+    return re.split("[?;]", re.sub(r"//.*@", "//***@", url))[0]
 
 
 def _named_parameters(sql: str) -> tuple[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -12,8 +13,14 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.datastream import Duration, StreamExecutionEnvironment, WatermarkStrategy
-from airflow_pipelines.datastream.connectors import FileSource, NumberSequenceSource, StreamFormat
+from airflow_pipelines.datastream import Duration, StreamExecutionEnvironment, Types, WatermarkStrategy
+from airflow_pipelines.datastream.connectors import (
+    FileSource,
+    JdbcConnectionOptions,
+    JdbcSource,
+    NumberSequenceSource,
+    StreamFormat,
+)
 from airflow_pipelines.streams.processes import ProcessEndedError, ProcessSettings
 from airflow_pipelines.streams.reading.client import ReadingProcess
 from airflow_pipelines.streams.worker.client import ProgramFailedError
@@ -121,6 +128,19 @@ def test_a_source_function_with_timestamps(start: Start) -> None:
     assert received.ended == [0]
 
 
+def _database(folder: Path) -> JdbcSource:
+    path = folder / "numbers.db"
+    if not path.exists():
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE numbers (number INTEGER, text TEXT)")
+            connection.executemany("INSERT INTO numbers VALUES (?, 'a')", [(number,) for number in range(9000)])
+        connection.close()
+    options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(f"jdbc:sqlite:{path}").build()
+    builder = JdbcSource.builder().set_connection_options(options).set_table("numbers").set_order_columns("number")
+    row = Types.ROW_NAMED(["number", "text"], [Types.LONG(), Types.STRING()])
+    return builder.set_type_info(row).set_splits("number", 0, 9000, 2).build()
+
+
 def _of_every_kind(env: StreamExecutionEnvironment, folder: Path) -> None:
     env.from_collection(list(range(9000))).uid("collection").print()
     env.from_source(NumberSequenceSource(1, 9000), _NONE, "numbers").set_parallelism(2).uid("numbers").print()
@@ -128,23 +148,26 @@ def _of_every_kind(env: StreamExecutionEnvironment, folder: Path) -> None:
     env.read_text_file(str(folder)).set_parallelism(2).uid("files").print()
     lists = Lists((tuple(range(500)), (), tuple(range(700))))
     env.from_source(lists, _NONE, "lists").uid("lists").print()
+    env.from_source(_database(folder.parent), _NONE, "database").set_parallelism(2).uid("database").print()
 
 
-@pytest.mark.parametrize("uid", ["collection", "numbers", "function", "files", "lists"])
+@pytest.mark.parametrize("uid", ["collection", "numbers", "function", "files", "lists", "database"])
 def test_a_killed_process_goes_on_from_the_last_position(start: Start, tmp_path: Path, uid: str) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
     for name in "abcd":
-        (tmp_path / name).write_text("".join(f"{name}{number}\n" for number in range(2000)))
-    whole = receive_all(start(lambda env: _of_every_kind(env, tmp_path)), uid)
+        (folder / name).write_text("".join(f"{name}{number}\n" for number in range(2000)))
+    whole = receive_all(start(lambda env: _of_every_kind(env, folder)), uid)
     received = Received()
     for part in (100, whole.number // 2):
-        process = start(lambda env: _of_every_kind(env, tmp_path))
+        process = start(lambda env: _of_every_kind(env, folder))
         client = process.source(uid)
         client.open(received.position)
         receive(client, lambda received, part=part: received.number >= part, most=97, into=received)  # type: ignore[misc]
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(ProcessEndedError, match="SIGKILL"):
             receive(client, lambda _: False, into=Received())
-    process = start(lambda env: _of_every_kind(env, tmp_path))
+    process = start(lambda env: _of_every_kind(env, folder))
     client = process.source(uid)
     client.open(received.position)
     receive(client, lambda _: False, into=received)

@@ -1,0 +1,241 @@
+"""A source that reads a table or a query of a database in the order of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.datastream.common.time import Duration
+from airflow_pipelines.datastream.common.type_information import TypeInformation
+from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo
+from airflow_pipelines.datastream.connectors.base import Source
+from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions
+from airflow_pipelines.datastream.connectors.jdbc_relation import JdbcRelation
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.sources import SourceReader
+
+_OPTIONS_HINT = "use JdbcConnectionOptions.JdbcConnectionOptionsBuilder()"
+
+
+@dataclass(frozen=True)
+class JdbcRanges:
+    """Ranges of a whole number in which a table is read. The first and the last one have no outer bound.
+
+    :param column: the column with the number
+    :param lower: where the ranges begin
+    :param upper: where they end
+    :param number: how many there are
+    """
+
+    column: str
+    lower: int
+    upper: int
+    number: int
+
+    def bounds(self) -> list[tuple[int | None, int | None]]:
+        """The first number of each range, and the first one behind it; None without a bound."""
+        width = self.upper - self.lower
+        cuts = [self.lower + width * part // self.number for part in range(1, self.number)]
+        return list(zip([None, *cuts], [*cuts, None], strict=True))
+
+
+@dataclass(frozen=True)
+class JdbcSource(Source):
+    """Reads the rows of a table or a query, as ``Row``. Made with :meth:`builder`.
+
+    Rows come in the order of some columns, which together are unique and not NULL, such as the primary key. Their values in the
+    last row that was read are the position, so that every row is read once, also across failures. Rows that are changed or
+    removed after they were read make no difference, nor do those that appear before the position.
+
+    :param relation: what is read, and how
+    :param start_after: values of the order columns behind which reading begins; None for the first row
+    :param ranges: parts that are read independently; None for one
+    """
+
+    relation: JdbcRelation
+    start_after: tuple[Any, ...] | None = field(default=None, repr=False)
+    ranges: JdbcRanges | None = None
+    gives_timestamps = False
+
+    @staticmethod
+    def builder() -> JdbcSourceBuilder:
+        """Begin a source.
+
+        :returns: the builder
+        """
+        return JdbcSourceBuilder()
+
+    @property
+    def is_bounded(self) -> bool:
+        """It ends unless it looks for new rows."""
+        return self.relation.poll_interval is None
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the rows.
+
+        :returns: the type
+        """
+        return self.relation.type_info
+
+    def splits(self, parallelism: int) -> Sequence[Any]:
+        """The ranges, or one part with all rows.
+
+        :param parallelism: without effect
+        :returns: the column and its bounds, or None for all rows
+        """
+        if self.ranges is None:
+            return [None]
+        return [(self.ranges.column, low, high) for low, high in self.ranges.bounds()]
+
+    def open(self, split: Any, position: Any | None) -> SourceReader:
+        """Read a part.
+
+        :param split: one of :meth:`splits`
+        :param position: the order columns and their values in the last row that was read, None for the beginning
+        :returns: the reader
+        :raises StreamProgramError: when the position is of other columns, or the driver is not installed
+        """
+        from airflow_pipelines.datastream.connectors.jdbc_reader import JdbcReader
+
+        if position is not None and position[0] != self.relation.order_columns:
+            raise StreamProgramError(
+                f"The JDBC source was read in the order of {', '.join(position[0])}, and is to go on in that of"
+                f" {', '.join(self.relation.order_columns)}: keep these columns, or give the source"
+                " another uid, so that it begins anew."
+            )
+        return JdbcReader(self.relation, split, self.start_after if position is None else position[1])
+
+
+class JdbcSourceBuilder:
+    """Makes a source that reads a database."""
+
+    def __init__(self) -> None:
+        self._connection: JdbcConnectionOptions | None = None
+        self._type: RowTypeInfo | None = None
+        self._order: tuple[str, ...] = ()
+        self._table: str | None = None
+        self._query: str | None = None
+        self._start_after: tuple[Any, ...] | None = None
+        self._ranges: JdbcRanges | None = None
+        self._interval: float | None = None
+        self._fetch_size = 1000
+
+    def set_connection_options(self, jdbc_connection_options: JdbcConnectionOptions) -> JdbcSourceBuilder:
+        """Set how the database is reached.
+
+        :param jdbc_connection_options: the options
+        :returns: this object
+        """
+        self._connection = checks.instance("jdbc_connection_options", jdbc_connection_options, JdbcConnectionOptions, _OPTIONS_HINT)
+        return self
+
+    def set_table(self, table: str) -> JdbcSourceBuilder:
+        """Read a table or view.
+
+        :param table: its name, or ``schema.name``
+        :returns: this object
+        """
+        self._table = checks.text("table", table)
+        return self
+
+    def set_query(self, query: str) -> JdbcSourceBuilder:
+        """Read the result of a query, which is read as a subquery: without ``ORDER BY`` and ``;``.
+
+        :param query: the query
+        :returns: this object
+        """
+        self._query = checks.text("query", query).strip().removesuffix(";")
+        return self
+
+    def set_type_info(self, type_info: RowTypeInfo) -> JdbcSourceBuilder:
+        """Set the columns that are read, and their types.
+
+        :param type_info: ``Types.ROW_NAMED(columns, types)``
+        :returns: this object
+        """
+        self._type = checks.instance("type_info", type_info, RowTypeInfo, "use Types.ROW_NAMED(columns, types)")
+        return self
+
+    def set_order_columns(self, *columns: str) -> JdbcSourceBuilder:
+        """Set in which order rows are read.
+
+        :param columns: which together are unique and not NULL; rows that appear later have greater values
+        :returns: this object
+        """
+        self._order = tuple(checks.text("columns", column) for column in columns)
+        if len(set(self._order)) != len(self._order):
+            raise ValueError(f"An order column comes twice: {', '.join(self._order)}")
+        return self
+
+    def start_after(self, *values: Any) -> JdbcSourceBuilder:
+        """Begin behind a place in the order; the default is the first row.
+
+        :param values: one for each order column
+        :returns: this object
+        """
+        if any(value is None for value in values):
+            raise ValueError("start_after takes values that are not None: rows are not read in the order of NULL")
+        self._start_after = values
+        return self
+
+    def set_splits(self, column: str, lower: int, upper: int, number: int) -> JdbcSourceBuilder:
+        """Read ranges of a column independently, by as many tasks as the source has. Rows keep their order within a range.
+
+        Rows below the lower bound and without a number belong to the first range, those from the upper bound on to the last.
+
+        :param column: with a whole number
+        :param lower: where the ranges begin
+        :param upper: where they end
+        :param number: how many ranges of the same width there are
+        :returns: this object
+        """
+        checks.text("column", column)
+        checks.integer("lower", lower)
+        checks.integer("number", number, 1)
+        checks.integer("upper", upper, lower + number)
+        self._ranges = JdbcRanges(column, lower, upper, number)
+        return self
+
+    def monitor_continuously(self, poll_interval: Duration) -> JdbcSourceBuilder:
+        """Go on looking for new rows.
+
+        :param poll_interval: the time between two looks, more than 0
+        :returns: this object
+        """
+        interval = checks.instance("poll_interval", poll_interval, Duration, "use Duration.of_seconds(...)")
+        self._interval = checks.integer("poll_interval in ms", interval.to_millis(), 1) / 1000
+        return self
+
+    def set_fetch_size(self, fetch_size: int) -> JdbcSourceBuilder:
+        """Set how many rows a query fetches.
+
+        :param fetch_size: 1000 by default
+        :returns: this object
+        """
+        self._fetch_size = checks.integer("fetch_size", fetch_size, 1)
+        return self
+
+    def build(self) -> JdbcSource:
+        """Make the source.
+
+        :returns: the source
+        :raises ValueError: when something is missing, or does not fit
+        """
+        if self._connection is None:
+            raise ValueError("The source needs a connection: call set_connection_options(...) before build()")
+        if (self._table is None) == (self._query is None):
+            raise ValueError("The source reads either a table or a query: call set_table('orders') or set_query('SELECT ...')")
+        if self._type is None:
+            raise ValueError("The source needs the type of its rows: call set_type_info(Types.ROW_NAMED(columns, types))")
+        if not self._order:
+            raise ValueError(
+                "The source needs columns that are unique together, in whose order it reads: call set_order_columns('id')"
+            )
+        if self._start_after is not None and len(self._start_after) != len(self._order):
+            raise ValueError(f"start_after() takes one value for each order column: {', '.join(self._order)}")
+        relation = JdbcRelation(
+            self._connection, self._type, self._order, self._table, self._query, self._interval, self._fetch_size
+        )
+        return JdbcSource(relation, self._start_after, self._ranges)
