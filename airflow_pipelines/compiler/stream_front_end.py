@@ -32,7 +32,7 @@ from airflow_pipelines.program.fingerprints import Fingerprints, digest
 from airflow_pipelines.program.info import ProgramInfo, RelationInfo
 from airflow_pipelines.program.relations import Column, Table, View, ViewKind
 from airflow_pipelines.program.sources import ProgramSource, SourceFile
-from airflow_pipelines.program.streams import STREAM_PROGRAM, RelationOutput, StreamProgram, StreamSource
+from airflow_pipelines.program.streams import STREAM_PROGRAM, STREAM_SOURCE, RelationOutput, StreamProgram, StreamSource
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.program.parser import parse_program
@@ -40,8 +40,6 @@ from airflow_pipelines.sql.program.statement_texts import statement_texts
 
 READER = "reader"
 """The connector of the hidden table of each source."""
-TRANSPORT = "stream_source"
-"""Its transport."""
 _TYPES: Mapping[str, str] = {"int": "INTEGER", "tinyint": "TINYINT", "bigint": "BIGINT", "string": "VARCHAR", "binary": "VARBINARY"}
 
 _RECENT: Final[LRUCache[tuple[tuple[SourceFile, ...], tuple[str, ...]], BoundStreams]] = LRUCache(16)
@@ -139,7 +137,7 @@ def _columns(types: ColumnTypes) -> tuple[Column, ...]:
 
 def _source_table(source: StreamSource) -> Table:
     connector = Connector(
-        source.table, READER, ConnectorDirection.INPUT, TRANSPORT, transport_config={"uid": source.uid, "kind": source.kind}
+        source.table, READER, ConnectorDirection.INPUT, STREAM_SOURCE, transport_config={"uid": source.uid, "kind": source.kind}
     )
     return Table(source.table, _columns(SOURCE_COLUMNS), append_only=True, connectors=(connector,))
 

@@ -32,11 +32,12 @@ from airflow_pipelines.connectors.transports.empty_input import EmptyInput, Empt
 from airflow_pipelines.connectors.transports.file_input import FileInput, FileInputOptions
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
-from airflow_pipelines.connectors.transports.stream_source import STREAM_SOURCE, StreamSource, StreamSourceOptions
+from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
 from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.streams import STREAM_SOURCE
 from airflow_pipelines.references import References, ReferenceWithoutValueError
 from airflow_pipelines.streams.reading.client import ReadingProcess
 

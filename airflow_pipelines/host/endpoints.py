@@ -16,7 +16,6 @@ from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.connectors.registry import connector_options, open_input, open_output, open_stream_source
 from airflow_pipelines.connectors.start_check import check_usable
-from airflow_pipelines.connectors.transports.stream_source import STREAM_SOURCE
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.checkpoint import Counters
@@ -33,6 +32,7 @@ from airflow_pipelines.host.snapshots import check_snapshot
 from airflow_pipelines.host.start_after import check_start_after
 from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.streams import STREAM_SOURCE
 from airflow_pipelines.references import References
 
 OUTPUTS = "outputs"

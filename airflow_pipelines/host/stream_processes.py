@@ -124,8 +124,7 @@ class StreamProcesses:
             made = make_environment(needs, self._storage / ENVIRONMENTS)
             executable = str(made.executable)
             paths += made.paths
-            for archive in () if made.archives is None else made.archives.iterdir():
-                (self._folder / archive.name).symlink_to(archive)
+            made.link_archives(self._folder)
         return ProcessSettings(
             executable,
             paths=tuple(map(str, paths)),

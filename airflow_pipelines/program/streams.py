@@ -11,6 +11,8 @@ from typing import Any
 
 STREAM_PROGRAM = "stream program"
 """The hidden relation that a stream program's operators compute: what they give to other relations."""
+STREAM_SOURCE = "stream_source"
+"""The transport of the connectors that read sources of stream programs. No program can declare it."""
 _SOURCE = "stream source "
 
 

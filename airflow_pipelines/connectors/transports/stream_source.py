@@ -16,8 +16,6 @@ from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.reading.client import ReadingProcess, SourceClient
 from airflow_pipelines.streams.worker.messages import SourceFeed
 
-STREAM_SOURCE = "stream_source"
-"""The transport's name. Programs cannot declare it: each source of a stream program has one."""
 _POSITION = "position"
 
 

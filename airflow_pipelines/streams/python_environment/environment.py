@@ -47,10 +47,17 @@ class PythonEnvironment:
         :returns: the folder, which belongs to the caller
         """
         folder = Path(tempfile.mkdtemp(dir=parent, prefix="work-"))
+        self.link_archives(folder)
+        return folder
+
+    def link_archives(self, folder: Path) -> None:
+        """Make links to the unpacked archives in a folder in which functions run.
+
+        :param folder: the folder
+        """
         if self.archives is not None:
             for unpacked in self.archives.iterdir():
                 (folder / unpacked.name).symlink_to(unpacked)
-        return folder
 
     def packages(self) -> list[Path]:
         """Where its own packages are.
