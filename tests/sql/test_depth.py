@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -45,6 +46,15 @@ LONG: dict[str, Callable[[int], str]] = {
     "columns": lambda n: f"select {', '.join(f'a as c{i}' for i in range(n))} from t",
     "union": lambda n: " union all ".join(["select a from t"] * n),
 }
+
+
+@pytest.fixture(autouse=True)
+def _usual_recursion_limit() -> Iterator[None]:
+    """That of the processes that compile programs: Airflow raises it where it is imported, as tests of the same process do."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
 
 
 @pytest.mark.parametrize("name", [*DEEP, *LONG])
