@@ -26,7 +26,6 @@ from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.state import Kept
-from airflow_pipelines.engine.operators.stream_graph import StreamGraphOperator
 from airflow_pipelines.engine.pending import Collected, Pending
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.scheduler import Workers
@@ -41,7 +40,7 @@ from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
-from airflow_pipelines.engine.streams.saved_state import with_changes
+from airflow_pipelines.engine.streams.stream_states import StreamStates
 from airflow_pipelines.engine.table_deltas import table_deltas
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.time.timing import TimedStep, Timing
@@ -98,6 +97,7 @@ class Circuit:
         self._by_cost = strategy == "auto"
         self._workers = Workers(sessions.small.sparkContext)
         self._large_contents = LargeContents()
+        self._stream_states = StreamStates(streams, self.operators, lambda batch: self._context({}).spill_if_large(batch))
         self._lock = threading.RLock()
         self._snapshot = Snapshot(layouts=self.layouts)
         self._evaluation_under_way: Evaluation | None = None
@@ -210,45 +210,22 @@ class Circuit:
 
         :param now: the time in microseconds since the epoch; None where steps follow that have a time of their own
         """
-        for operator in self._stream_operators():
-            operator.open(self._opened_streams, self._snapshot.states.get(operator.relation), now)
+        self._stream_states.open(self._snapshot, now)
         with self._lock:
-            self._snapshot = self._with_progress(self._snapshot)
+            self._snapshot = self._with_timers(self._snapshot)
 
     def save_streams(self) -> None:
         """Take what has changed in the state of the stream program since the last time into the current snapshot.
 
         :raises StreamStateLostError: when the newest step failed
         """
-        for operator in self._stream_operators():
-            states = self._snapshot.states.get(operator.relation) or operator.empty_states()
-            gained = with_changes(states, self._opened_streams.changes(), operator.node.program.operators)
-            with self._lock:
-                self._snapshot = self._gaining(self._snapshot, operator, gained)
+        gained = self._stream_states.changes(self._snapshot)
+        with self._lock:
+            self._snapshot = self._stream_states.gaining(self._snapshot, gained)
 
-    def _stream_operators(self) -> list[StreamGraphOperator]:
-        return [operator for operator in self.operators if isinstance(operator, StreamGraphOperator)]
-
-    @property
-    def _opened_streams(self) -> StreamRuntime:
-        if self.streams is None:
-            raise RuntimeError("a circuit without a process for its stream program cannot run it")
-        return self.streams
-
-    def _gaining(self, snapshot: Snapshot, operator: StreamGraphOperator, gained: Mapping[str, Batch]) -> Snapshot:
-        """A snapshot whose state of an operator has some rows more."""
-        context = self._context({})
-        states = dict(snapshot.states.get(operator.relation) or operator.empty_states())
-        for name, batch in gained.items():
-            states[name] = states[name].append(context.spill_if_large(batch))
-        return replace(snapshot, states={**snapshot.states, operator.relation: states})
-
-    def _with_progress(self, snapshot: Snapshot) -> Snapshot:
+    def _with_timers(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot that knows when the stream program wants to be called."""
-        for operator in self._stream_operators():
-            gained = operator.progress(self._opened_streams, snapshot.states.get(operator.relation), snapshot.step)
-            snapshot = self._gaining(snapshot, operator, gained)
-        return snapshot
+        return self._stream_states.gaining(snapshot, self._stream_states.timers(snapshot))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Make ``snapshot`` current, without what it has in another layout, and with its rows in canonical form.
@@ -322,7 +299,7 @@ class Circuit:
             if self.wiring.owners[operator.relation] in views or self._lacks(operator, base)
         }
         evaluation, evaluated = self._evaluated_anew(fresh, base, clock)
-        snapshot = self._with_progress(replace(evaluated, step=base.step + 1))
+        snapshot = self._with_timers(replace(evaluated, step=base.step + 1))
         deltas = {
             name: self._emitted(evaluation.relations[name].delta)
             for name in self.program.views

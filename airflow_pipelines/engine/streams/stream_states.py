@@ -1,0 +1,86 @@
+"""The state of the stream program in the snapshots of a circuit: where the program goes on, and what is saved of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.operators.operator import Operator
+from airflow_pipelines.engine.operators.stream_graph import StreamGraphOperator
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.streams.runtime import StreamRuntime
+from airflow_pipelines.engine.streams.saved_state import with_changes
+
+Gained: TypeAlias = Mapping[str, Mapping[str, Batch]]
+"""Rows that states gain, by the relation of the operator and the name of the state."""
+
+
+class StreamStates:
+    """Brings state from snapshots into the process of a stream program, and back. Does nothing for a circuit without one.
+
+    :param runtime: runs the program; None for a circuit without one
+    :param operators: those of the circuit
+    :param spill_if_large: writes a large batch to files
+    """
+
+    def __init__(
+        self, runtime: StreamRuntime | None, operators: Iterable[Operator[Any]], spill_if_large: Callable[[Batch], Batch]
+    ) -> None:
+        self._runtime = runtime
+        self._operators = [operator for operator in operators if isinstance(operator, StreamGraphOperator)]
+        self._spill_if_large = spill_if_large
+
+    def open(self, snapshot: Snapshot, now: int | None) -> None:
+        """Start the program with what a snapshot has of its state.
+
+        :param snapshot: the circuit's newest one
+        :param now: the time in microseconds since the epoch; None where steps follow that have a time of their own
+        """
+        for operator in self._operators:
+            operator.open(self._opened, snapshot.states.get(operator.relation), now)
+
+    def changes(self, snapshot: Snapshot) -> Gained:
+        """What has changed in the state of the program since the last time.
+
+        :param snapshot: the circuit's newest one
+        :returns: rows for :meth:`gaining`
+        :raises StreamStateLostError: when the newest step failed
+        """
+        return {operator.relation: self._changes(operator, snapshot) for operator in self._operators}
+
+    def timers(self, snapshot: Snapshot) -> Gained:
+        """When the program wants to be called, as it has said last.
+
+        :param snapshot: the circuit's newest one
+        :returns: rows for :meth:`gaining`
+        """
+        return {
+            operator.relation: operator.progress(self._opened, snapshot.states.get(operator.relation), snapshot.step)
+            for operator in self._operators
+        }
+
+    def gaining(self, snapshot: Snapshot, gained: Gained) -> Snapshot:
+        """A snapshot whose states have some rows more.
+
+        :param snapshot: the circuit's newest one, which may be newer than the one that the rows were made for
+        :param gained: the rows
+        """
+        found = dict(snapshot.states)
+        for operator in self._operators:
+            states = dict(found.get(operator.relation) or operator.empty_states())
+            for name, batch in gained[operator.relation].items():
+                states[name] = states[name].append(self._spill_if_large(batch))
+            found[operator.relation] = states
+        return replace(snapshot, states=found) if self._operators else snapshot
+
+    def _changes(self, operator: StreamGraphOperator, snapshot: Snapshot) -> Mapping[str, Batch]:
+        states = snapshot.states.get(operator.relation) or operator.empty_states()
+        return with_changes(states, self._opened.changes(), operator.node.program.operators)
+
+    @property
+    def _opened(self) -> StreamRuntime:
+        if self._runtime is None:
+            raise RuntimeError("a circuit without a process for its stream program cannot run it")
+        return self._runtime
