@@ -1,4 +1,4 @@
-"""The README's two examples: the DAG builds, and the SDK's lines run as they are printed."""
+"""The README's examples: the DAGs build, and the SDK's lines run as they are printed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 def test_the_examples_run(warm_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("AIRFLOW_PIPELINES_HOME", str(warm_home))
     monkeypatch.delenv("AIRFLOW_PIPELINES_URL", raising=False)
-    in_dag, in_python = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    in_dag, stream_in_dag, in_python, stream_in_python = re.findall(
+        r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL
+    )
     namespace: dict[str, Any] = {}
-    exec(compile(in_dag, str(README), "exec"), namespace)
-    exec(compile(in_python, str(README), "exec"), namespace)
+    for code in (in_dag, stream_in_dag):
+        exec(compile(code, str(README), "exec"), namespace)
     # Airflow logs to the standard output as well.
-    assert "[{'shop': 'north', 'total': Decimal('10.50')}]" in capsys.readouterr().out.splitlines()
-    namespace["pipeline"].delete(clear_storage=True)
+    for code, printed in (
+        (in_python, "[{'shop': 'north', 'total': Decimal('10.50')}]"),
+        (stream_in_python, "[{'account': 'b'}]"),
+    ):
+        exec(compile(code, str(README), "exec"), namespace)
+        assert printed in capsys.readouterr().out.splitlines()
+        namespace["pipeline"].delete(clear_storage=True)
