@@ -8,6 +8,7 @@ import time
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.fence import OvertakenError
 from airflow_pipelines.host.checkpoint_requests import CheckpointRequests
@@ -170,7 +171,8 @@ class Checkpointer:
         except Exception as error:  # noqa: BLE001  a checkpoint that fails is reported; the pipeline lives on
             self._log.failure("checkpoint %d failed: %s", number, failure_text(error), cause=error)
             self.requests.failed(number, failure_text(error))
-            if isinstance(error, OvertakenError):
+            # A stream program that cannot be asked for its state, or a sink of it that cannot show its output, has ended.
+            if isinstance(error, OvertakenError | StepError):
                 self._state.fail(error)
             return
         self.requests.succeeded(number)

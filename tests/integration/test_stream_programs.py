@@ -18,6 +18,7 @@ from airflow_pipelines import (
     PipelineFailedError,
     PipelineStatus,
 )
+from airflow_pipelines.errors import PipelinesError
 from tests.fixtures.sdk import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -201,6 +202,23 @@ def test_a_worker_that_is_killed_is_named(embedded_client: PipelineClient, pipel
     pipeline.start(timeout_s=120)
     _visit(pipeline, "a")
     assert _counts(pipeline) == {"a": 2}
+
+
+def test_a_checkpoint_of_a_program_that_has_ended_ends_its_pipeline(embedded_client: PipelineClient, pipeline_name: str) -> None:
+    pipeline = _made(embedded_client, pipeline_name)
+    pipeline.start(timeout_s=120)
+    _visit(pipeline, "a")
+    (worker,) = re.findall(r"process (\d+) runs it", _log(pipeline))
+    os.kill(int(worker), signal.SIGKILL)
+    # Whoever asks may find it stopped by then.
+    with pytest.raises(PipelinesError):
+        pipeline.checkpoint(wait=True, timeout_s=60)
+    eventually(lambda: pipeline.status() is PipelineStatus.STOPPED, 60)
+    error = pipeline.deployment_error()
+    assert error is not None
+    assert "SIGKILL" in error["message"]
+    pipeline.start(timeout_s=120)
+    assert _counts(pipeline) == {"a": 1}
 
 
 def test_what_functions_print_is_in_the_log(embedded_client: PipelineClient, pipeline_name: str) -> None:

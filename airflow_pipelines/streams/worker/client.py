@@ -174,10 +174,10 @@ class WorkerProcess:
 
     def _ask(self, expected: type[R], requests: Iterable[Any], others: OtherProcesses | None = None) -> R:
         with self._lock:
-            if self._is_closing:
-                raise WorkerClosedError("The process of the stream program was closed.")
             if self._ended is not None:
                 raise self._ended
+            if self._is_closing:
+                raise WorkerClosedError("The process of the stream program was closed.")
             answer = self._answer(requests)
             while isinstance(answer, RunJobs) and others is not None:
                 answer = self._answer((JobReplies(others.run(answer.jobs)),))

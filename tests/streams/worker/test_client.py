@@ -260,6 +260,15 @@ def test_a_process_that_is_killed_while_it_works_is_noticed_at_once(open_process
         worker.step(2, [])
 
 
+def test_a_process_that_was_killed_while_it_did_nothing_is_named_with_each_request(open_process):
+    worker = open_process(calling(sleep))
+    os.kill(worker.pid, signal.SIGKILL)
+    until(lambda: not worker._child.is_alive, "the process ends")
+    for ask in (worker.committed, worker.changes, lambda: worker.step(1, [])):
+        with pytest.raises(ProcessEndedError, match="SIGKILL"):
+            ask()
+
+
 def fork_and_die(value):
     if os.fork() == 0:
         time.sleep(600)
