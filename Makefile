@@ -58,8 +58,9 @@ $(VENV)/.bench: $(VENV)/.installed
 fuzz: setup ## Search an hour for programs whose views are wrong; prints its seeds
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.fuzz
 
-chaos: setup ## Kill a pipeline 500 times, at named points and at any time, and compare its rows with the acknowledged ones
+chaos: setup ## Kill a pipeline 500 times, and one with a stream program 100 times, and compare what is there with what came in
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.chaos
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.chaos.streams
 
 soak: setup ## Drive pipelines for an hour without pause, check their rows, and watch what must not only grow
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.soak

@@ -10,12 +10,13 @@ import pytest
 
 from airflow_pipelines.engine.storage import checkpoint, durable
 from tests.engine.crash import exit_code
+from tools.chaos import streams
 from tools.chaos.points import POINTS, Moment, Point, kill_at
 from tools.model import LostError, Model
 
 
 def test_every_point_is_a_function_that_is_there() -> None:
-    for point in POINTS:
+    for point in (*POINTS, *streams.POINTS):
         _, _, function = point.resolve()
         assert callable(function)
         assert Point.parse(str(point)) == point

@@ -27,6 +27,7 @@ from tools.chaos.points import VARIABLE, Point
 
 START_S = 180.0
 KILL_S = 30.0
+FAILURE_S = 60.0
 TOKEN = "chaos"  # noqa: S105  the host listens on loopback and lives for seconds
 
 
@@ -45,7 +46,8 @@ class HostProcess:
         self._registry = Registry(engine)
         self._pipeline_id = uuid4()
         self._deployment_id = uuid4()
-        self._runtime_config = runtime_config
+        self.runtime_config = runtime_config
+        """That of the pipeline from its next start on."""
         self._pid: int | None = None
         self.http = httpx.Client()
         """Asks the pipeline that was started last."""
@@ -55,10 +57,10 @@ class HostProcess:
         """Whether the host that was started last still runs."""
         return self._pid is not None and is_alive(self._pid)
 
-    def start(self, program: str, point: Point | None = None, call: int = 1) -> None:
+    def start(self, program: str | ProgramSource, point: Point | None = None, call: int = 1) -> None:
         """Start a host and wait until its pipeline runs.
 
-        :param program: the pipeline's SQL
+        :param program: the pipeline's program, or its SQL
         :param point: where the host is to be killed; None for nowhere
         :param call: at which call of the point
         :raises HostDied: when the point came before that
@@ -112,6 +114,24 @@ class HostProcess:
                 raise AssertionError(f"the pipeline was not {status} within {START_S:.0f} s; see {self.folder / 'host.log'}")
             time.sleep(0.05)
 
+    def wait_for_failure(self) -> str:
+        """Wait until the pipeline fails.
+
+        :returns: the error
+        :raises HostDied: when there is none before the host ends
+        """
+        deadline = time.monotonic() + FAILURE_S
+        while True:
+            alive = self.alive
+            found = self._registry.transitions(self._deployment_id, 0)
+            if found and found[-1].error is not None:
+                return str(found[-1].error)
+            if not alive:
+                raise HostDied
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the pipeline has not failed within {FAILURE_S:.0f} s; see {self.folder / 'host.log'}")
+            time.sleep(0.05)
+
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Ask the host.
 
@@ -140,13 +160,13 @@ class HostProcess:
                 raise AssertionError(f"process {self._pid} still runs {KILL_S:.0f} s after it was killed")
             time.sleep(0.02)
 
-    def _submitted(self, program: str) -> HostRecord:
+    def _submitted(self, program: str | ProgramSource) -> HostRecord:
         deployment = Deployment(
             deployment_id=self._deployment_id,
             pipeline_id=self._pipeline_id,
             pipeline_name="chaos",
-            source=ProgramSource(program),
-            runtime_config=self._runtime_config,
+            source=ProgramSource(program) if isinstance(program, str) else program,
+            runtime_config=self.runtime_config,
             storage=str(self.folder / "storage"),
             log_path=str(self.folder / "pipeline.log"),
             bootstrap_policy="allow",
