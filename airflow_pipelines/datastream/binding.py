@@ -16,7 +16,7 @@ from airflow_pipelines.datastream.common.job_id import JobID
 from airflow_pipelines.datastream.common.job_status import JobStatus
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Plan
-from airflow_pipelines.streams.graph.description import describe
+from airflow_pipelines.streams.graph.description import RunDescription, describe
 from airflow_pipelines.streams.graph.fingerprints import OwnCode
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.python_environment.needs import PythonNeeds
@@ -42,6 +42,7 @@ class Execution:
     :param settings: what holds for all operators
     :param execution_plan: JSON for people
     :param needs: what the processes of the program need of Python
+    :param run: what holds for the run
     """
 
     name: str
@@ -49,6 +50,7 @@ class Execution:
     settings: TaskSettings
     execution_plan: str
     needs: PythonNeeds
+    run: RunDescription
 
 
 def is_binding() -> bool:
@@ -80,6 +82,7 @@ def bind_execution(execution: Execution) -> JobExecutionResult:
         OwnCode((files, *execution.needs.files)),
         execution.execution_plan,
         _needs(execution.needs, files),
+        execution.run,
     )
     (folder / PLAN).write_bytes(bind(execution.plan, execution.settings, str(files)).to_bytes())
     (folder / DESCRIPTION).write_text(json.dumps(described.to_json()))
@@ -165,6 +168,20 @@ def refuse_results(method: str) -> NoReturn:
     )
 
 
+def refuse_savepoint(setting: str, path: str) -> NoReturn:
+    """Say that a program that is deployed does not begin with a savepoint.
+
+    :param setting: the setting that names it
+    :param path: its path
+    :raises BindingError: always
+    """
+    raise BindingError(
+        f"The setting {setting} is {path!r}, and a program that is deployed as a pipeline goes on from the checkpoints of its"
+        " pipeline: from the newest one, or from another one with start(from_checkpoint=...). Savepoints are for programs that run"
+        " by themselves. Leave the setting out."
+    )
+
+
 class BoundJob:
     """What a program gets of ``execute_async`` when it is bound to a pipeline: it may ask for nothing that needs the run."""
 
@@ -202,5 +219,6 @@ class BoundJob:
     def _refuse(self, method: str) -> NoReturn:
         raise BindingError(
             f"{method} is for a run, and a program that is deployed as a pipeline does not run while its script is executed."
-            " Checkpoint and stop the pipeline instead."
+            " Ask the pipeline instead: checkpoint() takes a checkpoint, stop(force=False) stops with one, and"
+            " start(from_checkpoint=...) goes on from one."
         )

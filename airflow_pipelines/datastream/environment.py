@@ -16,6 +16,7 @@ from airflow_pipelines.datastream.collecting import CloseableIterator, CollectSi
 from airflow_pipelines.datastream.common.configuration import Configuration
 from airflow_pipelines.datastream.common.job_client import JobClient
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
+from airflow_pipelines.datastream.common.restart_strategy import policy_of
 from airflow_pipelines.datastream.connectors import base as connectors
 from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
 from airflow_pipelines.datastream.connectors.file_source import FileSource
@@ -31,6 +32,7 @@ from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 from airflow_pipelines.streams.function_source import FunctionSource, SourceFunction
 from airflow_pipelines.streams.graph.chains import Defaults, Plan, plan_of
+from airflow_pipelines.streams.graph.description import RunDescription
 from airflow_pipelines.streams.graph.nodes import Graph, Node
 from airflow_pipelines.streams.graph.plan import explain, plan_json
 from airflow_pipelines.streams.local import LocalRunner
@@ -269,6 +271,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _bind(self, name: str | None) -> JobExecutionResult:
         binding.note_execution()
+        if (savepoint := self._configuration.get_string(SAVEPOINT_PATH)) is not None:
+            binding.refuse_savepoint(SAVEPOINT_PATH, savepoint)
         sinks = self._take_sinks()
         plan = self._plan(sinks)
         if self._runtime_mode is not RuntimeExecutionMode.STREAMING:
@@ -278,7 +282,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             )
         settings = replace(self._task_settings(plan), is_batch=False)
         execution_plan = plan_json(self.graph, [sink.id for sink in sinks], self._defaults())
-        return binding.bind_execution(binding.Execution(name or "", plan, settings, execution_plan, self._dependencies.needs()))
+        return binding.bind_execution(
+            binding.Execution(name or "", plan, settings, execution_plan, self._dependencies.needs(), self._run_description())
+        )
+
+    def _run_description(self) -> RunDescription:
+        return RunDescription(policy_of(self.get_restart_strategy()), self._pause_between_checkpoints() or None)
 
     def _start(self) -> Any:
         path = self._configuration.get_string(SAVEPOINT_PATH)
@@ -290,7 +299,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             tasks=tasks,
             checkpoint_interval=0 if tasks.is_batch else self._pause_between_checkpoints(),
             checkpoints=self._checkpoint_config,
-            restarts=self.get_restart_strategy(),
+            restarts=policy_of(self.get_restart_strategy()),
             savepoints=self._savepoint_directory,
             start=self._start(),
         )

@@ -15,17 +15,13 @@ from airflow_pipelines.datastream.common.completable_future import CompletableFu
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
 from airflow_pipelines.datastream.common.job_id import JobID
 from airflow_pipelines.datastream.common.job_status import JobStatus
-from airflow_pipelines.datastream.common.restart_strategy import (
-    FailureRateRestartStrategyConfiguration,
-    FixedDelayRestartStrategyConfiguration,
-    RestartStrategyConfiguration,
-)
 from airflow_pipelines.datastream.snapshot_files import CheckpointFiles, write_savepoint
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 from airflow_pipelines.streams.graph.chains import Plan
 from airflow_pipelines.streams.local import LocalRunner, Snapshot
 from airflow_pipelines.streams.operators.base import TaskSettings
+from airflow_pipelines.streams.restarts import RestartDecisions, RestartPolicy
 
 _log = logging.getLogger("airflow_pipelines.datastream")
 
@@ -45,7 +41,7 @@ class RunSettings:
     tasks: TaskSettings = field(default_factory=TaskSettings)
     checkpoint_interval: int = 0
     checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
-    restarts: RestartStrategyConfiguration | None = None
+    restarts: RestartPolicy | None = None
     savepoints: str | None = None
     start: Snapshot | None = None
 
@@ -76,7 +72,7 @@ class LocalJob:
         self._lock = threading.Lock()
         self._ended: CompletableFuture[None] = CompletableFuture()
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
-        self._failures: list[float] = []
+        self._restarts = RestartDecisions(settings.restarts)
         self._progress: Callable[[LocalRunner], None] = _say_nothing
 
     def _make_runner(self, tasks: TaskSettings, start: Snapshot | None) -> LocalRunner:
@@ -113,7 +109,7 @@ class LocalJob:
                 return
             except Exception as error:
                 self._runner.abort()
-                delay = self._delay_before_restart(attempt)
+                delay = self._restarts.delay_after_failure()
                 if delay is None:
                     raise
                 attempt += 1
@@ -134,18 +130,6 @@ class LocalJob:
                 # Who starts again from the newest checkpoint must not write once more what the end has made visible.
                 self._take_checkpoint()
             self._runner.finish()
-
-    def _delay_before_restart(self, attempt: int) -> float | None:
-        strategy = self._settings.restarts
-        if isinstance(strategy, FixedDelayRestartStrategyConfiguration):
-            return strategy.delay_between_attempts.to_milliseconds() / 1000 if attempt < strategy.restart_attempts else None
-        if isinstance(strategy, FailureRateRestartStrategyConfiguration):
-            now = time.monotonic()
-            interval = strategy.failure_interval.to_milliseconds() / 1000
-            self._failures = [*(at for at in self._failures if now - at < interval), now]
-            if len(self._failures) <= strategy.max_failure_rate:
-                return strategy.delay_between_attempts.to_milliseconds() / 1000
-        return None
 
     def _after_step(self) -> None:
         self._progress(self._runner)

@@ -8,9 +8,9 @@ import time
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.fence import OvertakenError
+from airflow_pipelines.engine.streams.runtime import StreamCheckpointError
 from airflow_pipelines.host.checkpoint_requests import CheckpointRequests
 from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.intake import Intake
@@ -36,9 +36,10 @@ class Checkpointer:
         opening: Opening,
         intake: Intake,
         transactions: Transactions,
+        requests: CheckpointRequests,
         log: PipelineLog,
     ) -> None:
-        self.requests = CheckpointRequests(deployment.deployment_id)
+        self.requests = requests
         self._pipeline = deployment.pipeline_name
         self._state = state
         self._opening = opening
@@ -133,6 +134,7 @@ class Checkpointer:
 
         :raises Problem: when it cannot be written, or storage is switched off
         :raises OvertakenError: when a later run uses the storage
+        :raises StreamCheckpointError: when the stream program fails at it
         """
         live.endpoints.set_active(False)
         self._opening.require_storage()
@@ -140,12 +142,30 @@ class Checkpointer:
             return
         try:
             self._take(live)
-        except OvertakenError:
+        except (OvertakenError, StreamCheckpointError):
             raise
         except Exception as error:
             # Whatever it is, the stop goes on without the checkpoint.
             self._state.check()
             raise self._stopped_without(live, error) from error
+
+    def show_end_of_streams(self, live: LivePipeline) -> None:
+        """Let sinks make visible what they have written when all inputs of the stream program have ended: nothing comes any more
+        that would lead to a checkpoint.
+
+        :param live: the pipeline
+        """
+        if live.streams_have_end_to_show and self._transactions.current is None:
+            live.show_end_of_streams()
+
+    def give_up(self, reason: Problem) -> None:
+        """Tell those who wait for a checkpoint that was to come after a transaction that there is none.
+
+        :param reason: what has ended the transaction
+        """
+        numbers, self._delayed = self._delayed, []
+        for number in numbers:
+            self.requests.failed(number, reason.message)
 
     def keep_last_step(self) -> None:
         """Save the steps before one that failed, so that a corrected program or row goes on from there, not from a checkpoint."""
@@ -172,7 +192,7 @@ class Checkpointer:
             self._log.failure("checkpoint %d failed: %s", number, failure_text(error), cause=error)
             self.requests.failed(number, failure_text(error))
             # A stream program that cannot be asked for its state, or a sink of it that cannot show its output, has ended.
-            if isinstance(error, OvertakenError | StepError):
+            if isinstance(error, OvertakenError | StreamCheckpointError):
                 self._state.fail(error)
             return
         self.requests.succeeded(number)

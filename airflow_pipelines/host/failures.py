@@ -12,6 +12,7 @@ from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.storage.remote_calls import SyncError
+from airflow_pipelines.engine.streams.runtime import StreamCheckpointError
 from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.program.messages import ProgramErrors
 
@@ -35,6 +36,8 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
             row = f", for example for the row {json.dumps(dict(failing_row.row), ensure_ascii=False)} of {failing_row.relation}"
         text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. Nothing of the step was kept."
         return Problem(ErrorCode.WORKER_PANIC, text, details)
+    if isinstance(failure, StreamCheckpointError):
+        return Problem(ErrorCode.WORKER_PANIC, f"{failure}.")
     if isinstance(failure, FatalConnectorFailure):
         return Problem(ErrorCode.WORKER_PANIC, f"The pipeline cannot go on: {failure}")
     if isinstance(failure, ProgramErrors):

@@ -40,8 +40,14 @@ class FenceWatch:
 
         :raises OvertakenError: when this run has to end
         """
-        if self.until_due > 0:
-            return
+        if self.until_due == 0:
+            self.look_now()
+
+    def look_now(self) -> None:
+        """Look.
+
+        :raises OvertakenError: when this run has to end
+        """
         try:
             self._check()
         except OvertakenError:

@@ -291,6 +291,19 @@ class LivePipeline:
         self._saved()
         self.durability.collect_garbage()
 
+    @property
+    def streams_have_end_to_show(self) -> bool:
+        """Whether all inputs of the stream program have ended, and its sinks have not made visible all that they have written."""
+        return self.circuit.streams is not None and self.circuit.streams.has_end_to_show
+
+    def show_end_of_streams(self) -> None:
+        """Let sinks make visible what they have written, as soon as no kill can lose it where there is storage."""
+        if self.durability.options.storage:
+            self.save_recovery_point()
+        else:
+            self.circuit.save_streams()
+            self._saved()
+
     def _saved(self) -> None:
         """All that has been done so far is durable."""
         if self.circuit.streams is not None:

@@ -63,10 +63,12 @@ class Opening:
         metrics: PipelineMetrics,
         log: PipelineLog,
         arrived: Callable[[int, int], None],
+        attempt: int = 1,
     ) -> None:
         """Open nothing yet.
 
         :param arrived: called with records and bytes when a connector has read something
+        :param attempt: the number of the attempt to run the incarnation, from 1
         """
         self.options = RuntimeOptions()
         self.durability: Durability | None = None
@@ -82,6 +84,7 @@ class Opening:
         self._metrics = metrics
         self._log = log
         self._arrived = arrived
+        self._attempt = attempt
         self._stream_processes: dict[str, StreamProcesses] = {}
 
     def open(self) -> LivePipeline:
@@ -99,7 +102,9 @@ class Opening:
         self._fence.begin(durability.check)
         self.sync = CheckpointSync(self.options.sync, self.options.retention, durability, self._owner, self._log)
         program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
-        durability.journals_always = program.streams is not None
+        if program.streams is not None:
+            durability.journals_always = True
+            self.options = self.options.completed(program.streams.run)
         saved = self._saved_state(durability)
         live = self._assembled(program, durability)
         if saved is None:
@@ -112,8 +117,8 @@ class Opening:
         live.endpoints.start_inputs()
         return live
 
-    def close(self) -> None:
-        """Let go of connectors, copies of checkpoints, the circuit and the storage folder."""
+    def close_parts(self) -> None:
+        """Let go of connectors, copies of checkpoints, the circuit and its processes."""
         if self.endpoints is not None:
             self.endpoints.close()
         if self.sync is not None and not self._state.taken_down:
@@ -122,6 +127,9 @@ class Opening:
             self.live.circuit.close()
         for processes in self._stream_processes.values():
             processes.close()
+
+    def close_storage(self) -> None:
+        """Let go of the storage folder. Everything else was let go of before."""
         if self.durability is not None:
             self.durability.close()
 
@@ -145,6 +153,8 @@ class Opening:
             raise self._deployment.invalid_config(error) from error
 
     def _saved_state(self, durability: Durability) -> SavedState | None:
+        if self._attempt > 1:
+            return self._state_of_last_attempt(durability)
         if self._deployment.initial == STANDBY:
             return self._state_after_standby(durability)
         chosen = self._deployment.from_checkpoint
@@ -157,6 +167,11 @@ class Opening:
         )
         self._state.record(RuntimeStatus.INITIALIZING, checkpoints=durability.listed())
         return saved
+
+    def _state_of_last_attempt(self, durability: Durability) -> SavedState | None:
+        """What the attempt before this one has left, whatever the deployment was told to begin with."""
+        expected = self._deployment.newest_checkpoint if self.options.sync is None else None
+        return durability.saved_state(self._deployment.from_checkpoint or expected)
 
     def _state_after_standby(self, durability: Durability) -> SavedState | None:
         self.require_storage()
@@ -230,7 +245,7 @@ class Opening:
         if processes is None:
             return None
         schemas = arrow_schemas(program)
-        return StreamRuntime(lambda: StreamWorker(processes.worker(), schemas))
+        return StreamRuntime(lambda: StreamWorker(processes.worker(), schemas, self._attempt - 1))
 
     def _processes_of(self, program: Program, source: ProgramSource) -> StreamProcesses | None:
         """What starts the processes of a program's stream program; the same for the same source."""

@@ -12,9 +12,12 @@ from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.storage.checkpoint_retention import Retention
 from airflow_pipelines.engine.storage.sync import DEFAULT_PULL_INTERVAL_S, DEFAULT_REGION, SyncConfig
 from airflow_pipelines.host.clock import ClockOptions
+from airflow_pipelines.program.streams import StreamRun
 from airflow_pipelines.references import NO_REFERENCES, References
 
 MEGABYTE = 1_000_000
+SHORTEST_INTERVAL_S = 1.0
+"""Checkpoints of a pipeline are not taken more often than this."""
 
 
 class FaultTolerance(StrEnum):
@@ -84,6 +87,15 @@ class RuntimeOptions:
             variables={name: references.value(f"${{env:{name}}}") for name in config.env},
             memory_limit=_memory_limit(config),
         )
+
+    def completed(self, run: StreamRun) -> RuntimeOptions:
+        """The options with a stream program: where no interval of checkpoints is configured, it is that of the program.
+
+        :param run: what the stream program sets for its run
+        """
+        if self.checkpoint_interval_s is not None or run.checkpoint_interval_ms is None:
+            return self
+        return replace(self, checkpoint_interval_s=max(SHORTEST_INTERVAL_S, run.checkpoint_interval_ms / 1000))
 
 
 def _memory_limit(config: RuntimeConfig) -> int | None:

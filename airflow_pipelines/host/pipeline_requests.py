@@ -6,9 +6,10 @@ All methods may be called from any thread. What has to happen between two steps 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
+from uuid import UUID
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -54,7 +55,12 @@ class PipelineRequests:
         transactions: Transactions,
         checkpointer: Checkpointer,
         metrics: PipelineMetrics,
+        failed_attempts: Mapping[UUID, str],
     ) -> None:
+        """Answer for one attempt to run the incarnation.
+
+        :param failed_attempts: why each attempt before this one has ended, by what its counters are counted under
+        """
         self._deployment = deployment
         self._state = state
         self._opening = opening
@@ -62,6 +68,7 @@ class PipelineRequests:
         self._transactions = transactions
         self._checkpointer = checkpointer
         self._metrics = metrics
+        self._failed_attempts = failed_attempts
         self.series = TimeSeries()
 
     def serving(self) -> LivePipeline:
@@ -106,7 +113,7 @@ class PipelineRequests:
 
     def token(self, endpoint: InputEndpoint) -> str:
         """A completion token for everything that an input has received so far."""
-        return CompletionToken(self._deployment.deployment_id, endpoint.name, endpoint.metrics.total_records).encode()
+        return CompletionToken(self._metrics.incarnation, endpoint.name, endpoint.metrics.total_records).encode()
 
     def completion(self, text: str, *, checkpoint: bool) -> dict[str, Any]:
         """The answer of ``GET completion_status``.
@@ -117,7 +124,13 @@ class PipelineRequests:
         :raises Problem: for a token that cannot be used, without storage, or when the checkpoint failed
         """
         token = CompletionToken.decode(text)
-        if token.incarnation != self._deployment.deployment_id:
+        if (reason := self._failed_attempts.get(token.incarnation)) is not None:
+            raise Problem(
+                ErrorCode.PIPELINE_RESTARTED,
+                "The stream program failed after the token was made, and was restarted. The step that failed was not kept, nor what"
+                f" was to follow it, unless it is read again from a source: {reason}",
+            )
+        if token.incarnation != self._metrics.incarnation:
             raise Problem(ErrorCode.PIPELINE_RESTARTED, "The token was made by an earlier run of the pipeline; make a new one.")
         live = self.serving()
         endpoint = live.endpoints.inputs.get(token.endpoint)
@@ -342,7 +355,8 @@ class PipelineRequests:
         endpoints = live.endpoints
         counters = self._metrics.counters()
         bootstrapping = self._state.is_bootstrapping
-        complete = not bootstrapping and endpoints.all_ended and counters.completed_records == counters.input_records
+        ended = endpoints.all_ended and counters.completed_records == counters.input_records
+        complete = ended and not bootstrapping and not live.streams_have_end_to_show
         state = "Running" if self._state.is_running else "Paused"
         transaction = self._transactions.to_wire() | {"commit_progress": self._commit_progress()}
         suspend_error = self._suspend_error()

@@ -154,13 +154,18 @@ class Queries:
             begun.cancel()
         return Reply(heads[0], self._parts(query), lambda: self._cancel_soon(query, self._left()))
 
+    def cancel(self, problem: Problem) -> None:
+        """Cancel the requests that there are."""
+        with self._lock:
+            queries = list(self._queries)
+        for query in queries:
+            query.cancel(problem)
+
     def close(self, problem: Problem) -> None:
         """Cancel all requests, and take no more."""
         with self._lock:
             self._closed = problem
-            queries = list(self._queries)
-        for query in queries:
-            query.cancel(problem)
+        self.cancel(problem)
         self._threads.shutdown(wait=False)
 
     def _admitted(self, held_bytes: int) -> Query:

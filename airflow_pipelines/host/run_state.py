@@ -202,6 +202,14 @@ class RunState:
         if self.status is not None and self.desired is not RuntimeStatus.SUSPENDED:
             self.record(self.status, checkpoints=checkpoints)
 
+    def restart(self, details: Mapping[str, Any]) -> None:
+        """Have written that the incarnation opens its parts again after a failure.
+
+        :param details: what the transition tells
+        """
+        self._failure = None
+        self.record(RuntimeStatus.INITIALIZING, details=details)
+
     def record(
         self,
         status: RuntimeStatus,

@@ -1,10 +1,10 @@
-"""One incarnation of a pipeline: its parts, and the thread that opens it, runs its steps and closes it."""
+"""One incarnation of a pipeline: the thread that opens its parts, runs its steps and closes it, in one attempt or several."""
 
 from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
+from uuid import UUID
 
 from airflow_pipelines.connectors.base import FatalConnectorFailure
 from airflow_pipelines.contract.deployment import Deployment
@@ -15,23 +15,22 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.streams.runtime import StreamCheckpointError
 from airflow_pipelines.host.approval import Approval
-from airflow_pipelines.host.checkpointer import Checkpointer
+from airflow_pipelines.host.attempt import Attempt, run_id
+from airflow_pipelines.host.checkpoint_requests import CheckpointRequests
 from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.fence_watch import FenceWatch
-from airflow_pipelines.host.first_queries import FirstQueries
-from airflow_pipelines.host.intake import Intake
-from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.pipeline_requests import PipelineRequests
 from airflow_pipelines.host.queries import Queries
+from airflow_pipelines.host.restarts import Restart, Restarts
 from airflow_pipelines.host.run_state import RunState, SuspendedEarly, TakenDown
 from airflow_pipelines.host.spark_health import spark_problem
-from airflow_pipelines.host.step_loop import StepLoop
-from airflow_pipelines.host.transactions import Transactions
 from airflow_pipelines.references import References
 
+_FORESEEN = (StepError, FatalConnectorFailure, StreamCheckpointError)
+"""What says by itself what has failed."""
 CANCEL_AGAIN_S = 0.5
 """How often a step in progress is cancelled until the thread that runs it has ended."""
 
@@ -51,20 +50,13 @@ class PipelineRunner:
         self.log = PipelineLog(deployment.log_path, deployment.pipeline_name)
         self._sessions = sessions
         self._state = state = RunState(deployment, registry, self.log)
-        self._metrics = PipelineMetrics(deployment.deployment_id, Path(deployment.storage))
-        self._fence = fence = FenceWatch(self.log)
-        self._intake = Intake(state.condition, self._received)
-        self.approval = Approval(deployment, state, fence, self.log)
-        self._opening = opening = Opening(
-            deployment, sessions, references, state, self.approval, fence, self._metrics, self.log, self._arrived
-        )
-        self._transactions = Transactions(state.condition, self._intake, lambda: self._metrics.counters().transactions)
-        self._checkpointer = Checkpointer(deployment, state, opening, self._intake, self._transactions, self.log)
-        self.checkpoints = self._checkpointer.requests
-        self.requests = PipelineRequests(
-            deployment, state, opening, self._intake, self._transactions, self._checkpointer, self._metrics
-        )
-        self._first_queries = FirstQueries(sessions.small.sparkContext, f"{self._job_group}-first-queries", self.log)
+        self._fence = FenceWatch(self.log)
+        self.approval = Approval(deployment, state, self._fence, self.log)
+        self.checkpoints = CheckpointRequests(deployment.deployment_id)
+        self._references = references
+        self._restarts = Restarts()
+        self._failed: dict[UUID, str] = {}
+        self._attempt = self._next_attempt()
         self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
 
     def start(self) -> None:
@@ -101,13 +93,14 @@ class PipelineRunner:
         self.queries.close(self._state.terminating())
         deadline = time.monotonic() + timeout_s
         while self._thread.is_alive() and time.monotonic() < deadline:
-            if self._opening.endpoints is not None:
+            opening = self._attempt.opening
+            if opening.endpoints is not None:
                 # A listener that does not read must not hold the pipeline up.
-                self._opening.endpoints.listeners.close()
+                opening.endpoints.listeners.close()
             cancel_jobs(self._sessions.small.sparkContext, self._job_group)
             self._thread.join(CANCEL_AGAIN_S)
-            if self._thread.is_alive() and self._opening.live is not None:
-                self._opening.live.circuit.interrupt()
+            if self._thread.is_alive() and opening.live is not None:
+                opening.live.circuit.interrupt()
         return not self._thread.is_alive()
 
     def join(self, timeout_s: float | None = None) -> None:
@@ -124,6 +117,11 @@ class PipelineRunner:
         """Whether the incarnation is over and has let go of everything."""
         return self._state.ended
 
+    @property
+    def requests(self) -> PipelineRequests:
+        """Answers what is asked of the running pipeline."""
+        return self._attempt.requests
+
     def _run(self) -> None:
         end: RuntimeStatus | None = None
         problem: Problem | None = None
@@ -132,10 +130,7 @@ class PipelineRunner:
             begin_jobs(self._sessions.small.sparkContext, self._job_group, f"pipeline {self.deployment.pipeline_name}")
             self.log.info("starting incarnation %s", self.deployment.deployment_id)
             self._state.record(RuntimeStatus.INITIALIZING)
-            live = self._opening.open()
-            StepLoop(
-                live, self._state, self._intake, self._transactions, self._checkpointer, self._fence, self._first_queries
-            ).run()
+            self._run_attempts()
             end = RuntimeStatus.SUSPENDED
         except SuspendedEarly:
             end = RuntimeStatus.SUSPENDED
@@ -153,6 +148,76 @@ class PipelineRunner:
             self.log.close()
             self._state.end()
 
+    def _run_attempts(self) -> None:
+        """Run until the pipeline is suspended, again after failures that its stream program asks to be restarted after.
+
+        :raises Exception: for whatever ends the last attempt otherwise
+        """
+        while True:
+            try:
+                self._attempt.run()
+                return
+            except (SuspendedEarly, TakenDown):
+                raise
+            except Exception as failure:
+                if (restart := self._restart_after(failure)) is None:
+                    raise
+                self._prepare(restart, failure)
+
+    def _restart_after(self, failure: Exception) -> Restart | None:
+        """The attempt that follows a failure; None when the failure ends the incarnation."""
+        ends = self._state.taken_down or self._state.desired is RuntimeStatus.SUSPENDED
+        if ends or spark_problem(self._sessions.small) is not None:
+            return None
+        return self._restarts.after(failure, self._attempt.stream_program)
+
+    def _prepare(self, restart: Restart, failure: Exception) -> None:
+        """End the attempt that has failed, and wait until the next one is due.
+
+        :raises SuspendedEarly: when the pipeline is suspended instead
+        :raises TakenDown: when it is taken down instead
+        """
+        problem = as_problem(failure, self.deployment.pipeline_name)
+        self._log_failure(failure, problem)
+        self._failed[run_id(self.deployment.deployment_id, restart.attempt - 1)] = self.log.redact(problem.message)
+        self.log.warning("the stream program is restarted: %s: %s", restart.describe(), problem.message)
+        # Before anybody who waits is told of the failure, and asks again.
+        self._state.restart(restart.to_wire(self.log.redact(problem.message)))
+        self.queries.cancel(problem)
+        self._attempt.end(problem)
+        self._wait(restart.delay_s)
+        self._attempt.close()
+        self._attempt = self._next_attempt()
+
+    def _wait(self, delay_s: float) -> None:
+        """Wait for the next attempt. The storage is held meanwhile: a later run that took it must not be overtaken."""
+        until = time.monotonic() + delay_s
+        while (left := until - time.monotonic()) > 0 and not self._has_to_end():
+            self._state.wait(self._has_to_end, min(left, self._fence.until_due))
+            self._fence.look()
+        self._state.check()
+        if self._state.desired is RuntimeStatus.SUSPENDED:
+            self.log.info("suspended before the next attempt; what is saved stays as it is")
+            raise SuspendedEarly
+        self._fence.look_now()
+
+    def _has_to_end(self) -> bool:
+        return self._state.taken_down or self._state.desired is RuntimeStatus.SUSPENDED
+
+    def _next_attempt(self) -> Attempt:
+        return Attempt(
+            self._restarts.attempt,
+            self.deployment,
+            self._sessions,
+            self._references,
+            self._state,
+            self.approval,
+            self._fence,
+            self.checkpoints,
+            self.log,
+            self._failed,
+        )
+
     def _problem(self, failure: Exception) -> Problem | None:
         """The deployment error for what ended the incarnation, which is logged; None when the incarnation itself did not fail."""
         if (lost := spark_problem(self._sessions.small)) is not None:
@@ -162,30 +227,27 @@ class PipelineRunner:
         if self._state.taken_down:
             return None
         problem = as_problem(failure, self.deployment.pipeline_name)
+        self._log_failure(failure, problem)
+        if isinstance(failure, _FORESEEN):
+            self._attempt.keep_last_step()
+        return problem
+
+    def _log_failure(self, failure: Exception, problem: Problem) -> None:
         unexpected = problem is not failure and problem.code is ErrorCode.WORKER_PANIC
         # What a step fails on is in the message; its stack would only push that out of a log's last lines.
-        foreseen = isinstance(failure, StepError | FatalConnectorFailure)
+        foreseen = isinstance(failure, _FORESEEN)
         if isinstance(failure, StepError) and failure.trace is not None:
             self.log.failure("what %s failed with:\n%s", failure.view, failure.trace)
+        if isinstance(failure, StreamCheckpointError) and failure.trace is not None:
+            self.log.failure("what the stream program failed with:\n%s", failure.trace)
         self.log.failure("%s: %s", problem.code, problem.message, cause=None if foreseen or not unexpected else failure)
-        if foreseen:
-            self._checkpointer.keep_last_step()
-        return problem
 
     def _close(self, problem: Problem | None) -> None:
         """Let go of everything: waiting requests, connectors, the storage folder."""
         reason = problem or self._state.terminating()
-        self._intake.close(reason)
         self.queries.close(reason)
-        self._first_queries.close()
-        self._opening.close()
-
-    def _received(self, records: int, size_bytes: int) -> None:
-        self._metrics.add(input_records=records, input_bytes=size_bytes)
-
-    def _arrived(self, records: int, size_bytes: int) -> None:
-        self._received(records, size_bytes)
-        self._state.notify()
+        self._attempt.end(reason)
+        self._attempt.close()
 
     @property
     def _job_group(self) -> str:

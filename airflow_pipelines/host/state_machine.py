@@ -13,6 +13,8 @@ SERVING = frozenset({RuntimeStatus.RUNNING, RuntimeStatus.PAUSED})
 BOOTSTRAPPING = frozenset({RuntimeStatus.BOOTSTRAPPING, RuntimeStatus.CONCURRENT_BOOTSTRAPPING, RuntimeStatus.SYNCHRONIZING})
 """Here what has not changed with the program can be read, and nothing is taken."""
 _ENDS = frozenset({RuntimeStatus.STOPPED, RuntimeStatus.SUSPENDED})
+_AGAIN = frozenset({RuntimeStatus.INITIALIZING})
+"""A stream program has failed that asks for restarts, and the incarnation opens its parts again."""
 _BOOTSTRAPS = frozenset({RuntimeStatus.BOOTSTRAPPING, RuntimeStatus.CONCURRENT_BOOTSTRAPPING})
 _NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
     None: frozenset({RuntimeStatus.INITIALIZING}) | _ENDS,
@@ -21,12 +23,12 @@ _NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
     ),
     RuntimeStatus.STANDBY: frozenset({RuntimeStatus.AWAITING_APPROVAL, RuntimeStatus.REPLAYING, *_BOOTSTRAPS, *SERVING, *_ENDS}),
     RuntimeStatus.AWAITING_APPROVAL: frozenset({RuntimeStatus.REPLAYING, *_BOOTSTRAPS, *SERVING, *_ENDS}),
-    RuntimeStatus.REPLAYING: _BOOTSTRAPS | SERVING | _ENDS,
-    RuntimeStatus.BOOTSTRAPPING: SERVING | _ENDS,
-    RuntimeStatus.CONCURRENT_BOOTSTRAPPING: frozenset({RuntimeStatus.SYNCHRONIZING}) | _ENDS,
-    RuntimeStatus.SYNCHRONIZING: SERVING | _ENDS,
-    RuntimeStatus.RUNNING: frozenset({RuntimeStatus.PAUSED}) | _ENDS,
-    RuntimeStatus.PAUSED: frozenset({RuntimeStatus.RUNNING}) | _ENDS,
+    RuntimeStatus.REPLAYING: _BOOTSTRAPS | SERVING | _AGAIN | _ENDS,
+    RuntimeStatus.BOOTSTRAPPING: SERVING | _AGAIN | _ENDS,
+    RuntimeStatus.CONCURRENT_BOOTSTRAPPING: frozenset({RuntimeStatus.SYNCHRONIZING}) | _AGAIN | _ENDS,
+    RuntimeStatus.SYNCHRONIZING: SERVING | _AGAIN | _ENDS,
+    RuntimeStatus.RUNNING: frozenset({RuntimeStatus.PAUSED}) | _AGAIN | _ENDS,
+    RuntimeStatus.PAUSED: frozenset({RuntimeStatus.RUNNING}) | _AGAIN | _ENDS,
 }
 """The states that may follow each; the end of an incarnation is followed by none."""
 _REFUSALS = {

@@ -61,6 +61,7 @@ class StepLoop:
             self._step_or_maintain()
             self._state.tell_errors()
             self._live.flush_outputs()
+            self._checkpointer.show_end_of_streams(self._live)
             self._fence.look()
             self._checkpointer.take_if_due(self._live)
             if not self._has_work():

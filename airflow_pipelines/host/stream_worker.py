@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.streams.runtime import Dropped
+from airflow_pipelines.engine.streams.runtime import Dropped, StreamCheckpointError
 from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.worker.client import ProgramFailedError, WorkerProcess
-from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
+from airflow_pipelines.streams.worker.messages import Failure, Feed, StateChanges, Stepped, StoredPages
 
 
 class StreamWorker:
@@ -20,16 +20,20 @@ class StreamWorker:
 
     :param process: the process
     :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid of the operator
+    :param attempt: how often the program was restarted
     """
 
-    def __init__(self, process: WorkerProcess, schemas: Mapping[str, bytes]) -> None:
+    def __init__(self, process: WorkerProcess, schemas: Mapping[str, bytes], attempt: int = 0) -> None:
         self._process = process
         self._schemas = schemas
+        self._attempt = attempt
 
     def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
         """See :class:`Worker`."""
         with _as_step_errors():
-            return self._process.open(rest, pages, dropped, schemas=self._schemas, now_ms=now_ms)
+            return self._process.open(
+                rest, pages, dropped, schemas=self._schemas, now_ms=now_ms, attempt=self._attempt
+            )
 
     def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None) -> Stepped:
         """See :class:`Worker`."""
@@ -38,12 +42,15 @@ class StreamWorker:
 
     def changes(self) -> StateChanges:
         """See :class:`Worker`."""
-        with _as_step_errors():
+        with _as_checkpoint_errors("The checkpoint was not taken: the stream program cannot say what it keeps"):
             return self._process.changes()
 
     def committed(self) -> None:
         """See :class:`Worker`."""
-        with _as_step_errors():
+        with _as_checkpoint_errors(
+            "All steps are saved, but the stream program could not make visible what its sinks have written. The next start tries"
+            " that again"
+        ):
             self._process.committed()
 
     def close(self, wait_s: float) -> None:
@@ -66,11 +73,25 @@ def _as_step_errors() -> Iterator[None]:
     try:
         yield
     except ProgramFailedError as error:
-        failure = error.failure
-        place = f" ({failure.place})" if failure.place else ""
-        notes = "".join(f", {note}" for note in failure.notes)
-        raise StepError(
-            STREAM_PROGRAM, failure.type, f"{failure.message}{place}{notes}", trace=failure.traceback.rstrip() or None
-        ) from error
+        raise StepError(STREAM_PROGRAM, error.failure.type, _told(error.failure), trace=_trace(error.failure)) from error
     except StreamProgramError as error:
         raise StepError(STREAM_PROGRAM, type(error).__name__.removesuffix("Error"), str(error)) from error
+
+
+@contextmanager
+def _as_checkpoint_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ProgramFailedError as error:
+        raise StreamCheckpointError(f"{what}: {error.failure.type}: {_told(error.failure)}", _trace(error.failure)) from error
+    except StreamProgramError as error:
+        raise StreamCheckpointError(f"{what}: {error}") from error
+
+
+def _told(failure: Failure) -> str:
+    place = f" ({failure.place})" if failure.place else ""
+    return f"{failure.message}{place}{''.join(f', {note}' for note in failure.notes)}"
+
+
+def _trace(failure: Failure) -> str | None:
+    return failure.traceback.rstrip() or None

@@ -126,6 +126,32 @@ class StreamOperator:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamRestarts:
+    """What follows a failure of a stream program.
+
+    :param attempts: so many failures are followed by a restart, one more ends the program
+    :param delay_ms: ms before each restart
+    :param interval_ms: only failures of the last so many ms count; None when all do
+    """
+
+    attempts: int
+    delay_ms: int
+    interval_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRun:
+    """What a stream program sets for its run.
+
+    :param restarts: what follows a failure; None for the end
+    :param checkpoint_interval_ms: ms between checkpoints; None when the program does not say
+    """
+
+    restarts: StreamRestarts | None = None
+    checkpoint_interval_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StreamProgram:
     """A stream program that was executed once, to find out what it consists of.
 
@@ -137,6 +163,7 @@ class StreamProgram:
     :param outputs: relations that it makes
     :param execution_plan: the JSON that ``get_execution_plan`` gives
     :param dependencies: what its processes need besides its files, as ``streams.python_environment`` reads it
+    :param run: what it sets for its run
     """
 
     name: str
@@ -147,6 +174,7 @@ class StreamProgram:
     outputs: tuple[RelationOutput, ...] = ()
     execution_plan: str = ""
     dependencies: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    run: StreamRun = field(default_factory=StreamRun)
 
     @property
     def reads(self) -> frozenset[str]:
@@ -180,6 +208,7 @@ class StreamProgram:
             outputs=tuple(map(_output, parts["outputs"])),
             execution_plan=parts["execution_plan"],
             dependencies=parts["dependencies"],
+            run=_run(parts["run"]),
         )
 
 
@@ -191,6 +220,11 @@ def operator_from_json(parts: Mapping[str, Any]) -> StreamOperator:
     states = parts["states"]
     kept = None if states is None else tuple(StreamState(**each) for each in states)
     return StreamOperator(**{**parts, "inputs": tuple(parts["inputs"]), "states": kept})
+
+
+def _run(parts: Mapping[str, Any]) -> StreamRun:
+    restarts = parts["restarts"]
+    return StreamRun(None if restarts is None else StreamRestarts(**restarts), parts["checkpoint_interval_ms"])
 
 
 def _output(parts: Mapping[str, Any]) -> RelationOutput:

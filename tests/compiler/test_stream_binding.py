@@ -14,7 +14,15 @@ from airflow_pipelines.compiler.stream_binding import BoundStreams, bind_streams
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.sources import SourceFile
-from airflow_pipelines.program.streams import RelationInput, RelationOutput, StreamProgram, StreamSource, StreamState
+from airflow_pipelines.program.streams import (
+    RelationInput,
+    RelationOutput,
+    StreamProgram,
+    StreamRestarts,
+    StreamRun,
+    StreamSource,
+    StreamState,
+)
 from airflow_pipelines.streams.worker.bound import BoundProgram
 
 pytestmark = pytest.mark.processes
@@ -299,7 +307,11 @@ def test_a_module_that_is_not_there() -> None:
         ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "ended by SIGSEGV"),
         (BEGIN + "stream.execute_and_collect()\n", "waits for the results.*to_relation"),
         (BEGIN + "stream.print()\nenv.execute_async().get_job_execution_result().result()\n", "waits for the results"),
-        (BEGIN + "stream.print()\nenv.execute_async().cancel()\n", "Checkpoint and stop the pipeline instead"),
+        (BEGIN + "stream.print()\nenv.execute_async().cancel()\n", "Ask the pipeline instead.*from_checkpoint"),
+        (BEGIN + "stream.print()\nenv.execute_async().trigger_savepoint('/tmp/x')\n", "trigger_savepoint.*checkpoint\\(\\)"),
+        (BEGIN + "stream.print()\nenv.execute_async().stop_with_savepoint(False)\n", "stop_with_savepoint.*stop\\(force=False\\)"),
+        (BEGIN.replace("_environment()\n", "_environment(Configuration().set_string('execution.savepoint.path', '/a'))\n") + END,
+         "execution.savepoint.path is '/a'.*from_checkpoint"),
         (BEGIN + "env.execute()\n", "There is nothing to execute"),
         (BEGIN + "import threading\nlock = threading.Lock()\nstream.map(lambda x: (lock, x)).print()\nenv.execute()\n",
          "'lock', which .* uses .of type lock. cannot be brought to the process"),
@@ -412,3 +424,26 @@ env.execute(name)
     files = (SourceFile("program.py", text),)
     assert bind_streams(files).program.name == "nobody"
     assert bind_streams(files, ("--name=-x 'ä'",)).program.name == "-x 'ä'"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", StreamRun()),
+        ("env.set_restart_strategy(RestartStrategies.no_restart())", StreamRun()),
+        ("env.set_restart_strategy(RestartStrategies.fall_back_restart())", StreamRun()),
+        ("env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 1500))", StreamRun(StreamRestarts(3, 1500))),
+        (
+            "env.set_restart_strategy(RestartStrategies.failure_rate_restart(2, 60000, 10))",
+            StreamRun(StreamRestarts(2, 10, 60_000)),
+        ),
+        ("env.enable_checkpointing(5000)", StreamRun(None, 5000)),
+        (
+            "env.enable_checkpointing(5000); env.get_checkpoint_config().set_min_pause_between_checkpoints(9000)",
+            StreamRun(None, 9000),
+        ),
+    ],
+)
+def test_what_a_program_sets_for_its_run(settings: str, expected: StreamRun) -> None:
+    found = program(f"{BEGIN}from airflow_pipelines.datastream.common import RestartStrategies\n{settings}\n{END}")
+    assert found.run == expected

@@ -10,6 +10,7 @@ from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.program.streams import StreamRun
 from airflow_pipelines.references import ReferenceWithoutValueError
 
 
@@ -72,3 +73,21 @@ def test_references_in_the_sync_configuration_have_values() -> None:
 def test_a_reference_without_a_value_is_named() -> None:
     with pytest.raises(ReferenceWithoutValueError, match=r"\$\{env:NOWHERE\} has no value"):
         options_of({"storage": {"backend": {"config": {"sync": {"bucket": "${env:NOWHERE}"}}}}})
+
+
+@pytest.mark.parametrize(
+    ("fault_tolerance", "program_ms", "interval_s"),
+    [
+        ({}, None, None),
+        ({}, 5000, 5.0),
+        ({}, 10, 1.0),
+        ({"model": "exactly_once"}, 5000, 60.0),
+        ({"model": "exactly_once", "checkpoint_interval_secs": 7}, 5000, 7.0),
+        ({"model": "exactly_once", "checkpoint_interval_secs": None}, 5000, 5.0),
+    ],
+)
+def test_a_stream_program_says_how_often_checkpoints_are_taken_where_the_configuration_does_not(
+    fault_tolerance: dict[str, Any], program_ms: int | None, interval_s: float | None
+) -> None:
+    options = options_of({"fault_tolerance": fault_tolerance})
+    assert options.completed(StreamRun(None, program_ms)).checkpoint_interval_s == interval_s

@@ -26,6 +26,7 @@ def machine(*statuses: RuntimeStatus, desired: RuntimeStatus = S.RUNNING) -> Sta
         (S.INITIALIZING, S.INITIALIZING, S.AWAITING_APPROVAL, S.REPLAYING, S.BOOTSTRAPPING, S.PAUSED, S.STOPPED),
         (S.INITIALIZING, S.AWAITING_APPROVAL, S.SUSPENDED),
         (S.INITIALIZING, S.STOPPED),
+        (S.INITIALIZING, S.RUNNING, S.INITIALIZING, S.REPLAYING, S.INITIALIZING, S.PAUSED),
     ],
 )
 def test_ways_through_an_incarnation(way: tuple[RuntimeStatus, ...]) -> None:
@@ -35,7 +36,7 @@ def test_ways_through_an_incarnation(way: tuple[RuntimeStatus, ...]) -> None:
 @pytest.mark.parametrize(
     ("way", "status"),
     [
-        ((S.INITIALIZING, S.RUNNING), S.INITIALIZING),
+        ((S.INITIALIZING, S.STOPPED), S.INITIALIZING),
         ((S.INITIALIZING, S.RUNNING), S.BOOTSTRAPPING),
         ((S.INITIALIZING, S.BOOTSTRAPPING), S.AWAITING_APPROVAL),
         ((S.INITIALIZING, S.STOPPED), S.RUNNING),

@@ -9,6 +9,8 @@ from airflow_pipelines.program.streams import (
     RelationOutput,
     StreamOperator,
     StreamProgram,
+    StreamRestarts,
+    StreamRun,
     StreamSource,
     StreamState,
 )
@@ -29,6 +31,7 @@ def test_a_program_survives_its_way_through_json() -> None:
         (RelationOutput("d", "alerts", (("id", "BIGINT"),), ("id",)), RelationOutput("e", "log", (("id", "BIGINT"),))),
         '{"nodes": []}',
         {"requirements": "x"},
+        StreamRun(StreamRestarts(3, 1000, 60_000), 5000),
     )
     assert StreamProgram.from_json(json.loads(json.dumps(program.to_json())), program.plan) == program
 

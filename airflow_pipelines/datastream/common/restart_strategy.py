@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.time import Time
+from airflow_pipelines.streams.restarts import RestartPolicy
 
 
 class RestartStrategyConfiguration(ABC):
@@ -128,6 +129,23 @@ class RestartStrategies:
         """
         interval, delay = _time("failure_interval", failure_interval), _time("delay_interval", delay_interval)
         return FailureRateRestartStrategyConfiguration(failure_rate, interval, delay)
+
+
+def policy_of(strategy: RestartStrategyConfiguration | None) -> RestartPolicy | None:
+    """What a strategy says, for those who run programs.
+
+    :param strategy: the strategy; None when the program set none
+    :returns: None when a failure ends the program
+    """
+    if isinstance(strategy, FixedDelayRestartStrategyConfiguration):
+        return RestartPolicy(strategy.restart_attempts, strategy.delay_between_attempts.to_milliseconds())
+    if isinstance(strategy, FailureRateRestartStrategyConfiguration):
+        return RestartPolicy(
+            strategy.max_failure_rate,
+            strategy.delay_between_attempts.to_milliseconds(),
+            strategy.failure_interval.to_milliseconds(),
+        )
+    return None
 
 
 def _time(parameter: str, milliseconds: int) -> Time:

@@ -52,6 +52,18 @@ class StreamStateLostError(Exception):
     """The state of a stream program is ahead of the newest step, because a step has failed."""
 
 
+class StreamCheckpointError(Exception):
+    """A function or a sink of a stream program failed at a checkpoint. The program answers nothing more.
+
+    :param message: what failed, and what is saved
+    :param trace: the traceback of the program's own code, for a log
+    """
+
+    def __init__(self, message: str, trace: str | None = None) -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
 class StreamRuntime:
     """Runs one stream program for one circuit, and knows whether its state is that of the circuit's newest step.
 
@@ -73,6 +85,12 @@ class StreamRuntime:
         """What the newest step gave."""
         self.statistics = StreamStatistics()
         """What the program has said of itself."""
+        self._end_is_shown = False
+
+    @property
+    def has_end_to_show(self) -> bool:
+        """Whether all inputs have ended, and sinks wait for a checkpoint to make visible what they have written since the last."""
+        return self.latest.has_ended and not self._end_is_shown and not self._is_ahead
 
     @property
     def is_open(self) -> bool:
@@ -144,6 +162,7 @@ class StreamRuntime:
         if self._has_prepared:
             self._has_prepared = False
             self._opened.committed()
+            self._end_is_shown = self.latest.has_ended
 
     @property
     def _opened(self) -> Worker:

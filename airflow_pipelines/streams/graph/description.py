@@ -14,6 +14,7 @@ from airflow_pipelines.streams.operators.base import OperatorSpec, TaskSettings
 from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.operators.source import Read
 from airflow_pipelines.streams.relations import RelationSink, RelationSource
+from airflow_pipelines.streams.restarts import RestartPolicy
 from airflow_pipelines.streams.sources import Source
 from airflow_pipelines.streams.state.description import StateDescription
 
@@ -93,6 +94,18 @@ class RelationOutputDescription:
 
 
 @dataclass(frozen=True)
+class RunDescription:
+    """What a program sets for its run.
+
+    :param restarts: what follows a failure; None for the end
+    :param checkpoint_interval_ms: ms between checkpoints; None when the program does not say
+    """
+
+    restarts: RestartPolicy | None = None
+    checkpoint_interval_ms: int | None = None
+
+
+@dataclass(frozen=True)
 class ProgramDescription:
     """What a program consists of.
 
@@ -103,6 +116,7 @@ class ProgramDescription:
     :param outputs: relations that are made
     :param execution_plan: JSON for people
     :param dependencies: what the processes of the program need of Python
+    :param run: what it sets for its run
     """
 
     name: str
@@ -112,6 +126,7 @@ class ProgramDescription:
     outputs: tuple[RelationOutputDescription, ...]
     execution_plan: str
     dependencies: dict[str, Any] = field(default_factory=dict)
+    run: RunDescription = field(default_factory=RunDescription)
 
     def to_json(self) -> dict[str, Any]:
         """The description as what JSON has."""
@@ -119,7 +134,13 @@ class ProgramDescription:
 
 
 def describe(
-    name: str, plan: Plan, settings: TaskSettings, own: OwnCode, execution_plan: str, dependencies: dict[str, Any]
+    name: str,
+    plan: Plan,
+    settings: TaskSettings,
+    own: OwnCode,
+    execution_plan: str,
+    dependencies: dict[str, Any],
+    run: RunDescription,
 ) -> ProgramDescription:
     """Describe a program. The functions of operators with keys are opened once, see :mod:`kept_states`.
 
@@ -129,6 +150,7 @@ def describe(
     :param own: which code is the program's own
     :param execution_plan: JSON for people
     :param dependencies: what the processes of the program need of Python
+    :param run: what it sets for its run
     :returns: the description
     """
     steps = [(chain, step) for chain in plan.chains for step in chain.steps]
@@ -151,6 +173,7 @@ def describe(
         ),
         execution_plan=execution_plan,
         dependencies=dependencies,
+        run=run,
     )
 
 

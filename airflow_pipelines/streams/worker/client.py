@@ -106,6 +106,7 @@ class WorkerProcess:
         *,
         schemas: Mapping[str, bytes] | None = None,
         now_ms: int | None = None,
+        attempt: int = 0,
     ) -> Stepped:
         """Begin, or go on.
 
@@ -115,10 +116,11 @@ class WorkerProcess:
         :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid; needed for those whose sinks
             do not know theirs
         :param now_ms: processing time; None goes on at the time of the last step
+        :param attempt: from 0, one more for each restart
         :returns: what is known before the first step
         :raises ProgramFailedError: when the program cannot go on from this, or one of its functions raises
         """
-        opening = Open(self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes)
+        opening = Open(self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes, attempt)
         return self._ask(Stepped, _opening(opening, pages))
 
     def step(self, now_ms: int, feeds: Sequence[Feed], others: OtherProcesses | None = None) -> Stepped:

@@ -162,6 +162,7 @@ class Open:
     :param now_ms: processing time; None goes on at the time of the last step
     :param folders: where the program's files are, so that places in them can be shown
     :param memory_bytes: how much memory the process may have; None for no limit
+    :param attempt: from 0, one more for each restart
     """
 
     program: bytes
@@ -171,6 +172,7 @@ class Open:
     now_ms: int | None = None
     folders: tuple[str, ...] = ()
     memory_bytes: int | None = None
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP
@@ -60,7 +61,8 @@ class ProgramRun:
         self._told: dict[tuple[str, int], TaskMetrics] = {}
         self._next_metrics = 0.0
         self._clock = GivenClock(_first_now(request, state))
-        self._runner = LocalRunner(plan, bound.settings, self._clock, state.snapshot(), state.pages(), self._warnings.append)
+        settings = replace(bound.settings, attempt=request.attempt)
+        self._runner = LocalRunner(plan, settings, self._clock, state.snapshot(), state.pages(), self._warnings.append)
         self._intake = Intake(fed, self._runner.sources)
         for part in self._runner.parts():
             if part.store is not None:

@@ -13,8 +13,10 @@ from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.relations import DELETE, INSERT, UPDATE_AFTER, RelationSource
 from airflow_pipelines.streams.worker.bound import bind
-from airflow_pipelines.streams.worker.messages import RelationFeed
+from airflow_pipelines.streams.worker.messages import Open, RelationFeed
 from airflow_pipelines.streams.worker.rest import read_header
+from airflow_pipelines.streams.worker.run import ProgramRun
+from airflow_pipelines.streams.worker.stored_state import StoredState
 from tests.datastream.programs import Contents, EachElement, environment, first
 from tests.streams.worker.programs import Held, Kept, begin, elements, ended, kinds, program, rows, source, splits
 
@@ -420,3 +422,18 @@ def test_time_goes_on_where_it_was_and_ends_at_the_end_of_time():
     run._next_metrics = 0
     run._told.clear()
     assert run.step(9, []).metrics["watch", 0].watermark == MAX_TIMESTAMP
+
+
+class Attempts(MapFunction):
+    def open(self, runtime_context):
+        self.attempt = runtime_context.get_attempt_number()
+
+    def map(self, value):
+        return self.attempt
+
+
+@pytest.mark.parametrize("attempt", [0, 2])
+def test_functions_know_the_number_of_the_attempt(attempt):
+    bound = program(source(environment()).map(Attempts()).uid("attempts"))
+    run = ProgramRun(bound, Open(b"", attempt=attempt), StoredState(None, (), frozenset()))
+    assert rows(run.step(0, [splits(1), elements([1])])) == [(repr(attempt),)]

@@ -1,0 +1,83 @@
+"""What is known of a stream program's process: whether its state can be saved, and whether sinks have something to show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from airflow_pipelines.engine.streams.runtime import Dropped, StreamRuntime, StreamStateLostError
+from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
+
+
+class _Worker:
+    """Ends with its last step, and notes what is asked of it."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+        self.asked: list[str] = []
+
+    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped) -> Stepped:
+        return Stepped()
+
+    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+        self.left -= 1
+        return Stepped(has_ended=self.left <= 0)
+
+    def changes(self) -> StateChanges:
+        self.asked.append("changes")
+        return StateChanges({}, {}, b"")
+
+    def committed(self) -> None:
+        self.asked.append("committed")
+
+    def close(self, wait_s: float) -> None:
+        self.asked.append("close")
+
+
+def _runtime(steps: int) -> tuple[StreamRuntime, _Worker]:
+    worker = _Worker(steps)
+    runtime = StreamRuntime(lambda: worker)
+    runtime.open(None, ())
+    return runtime, worker
+
+
+def _step(runtime: StreamRuntime) -> None:
+    runtime.step(0, ())
+    runtime.published()
+
+
+def test_the_end_is_shown_once_when_sinks_have_committed_after_it() -> None:
+    runtime, worker = _runtime(2)
+    _step(runtime)
+    runtime.changes()
+    runtime.committed()
+    assert not runtime.has_end_to_show
+    _step(runtime)
+    assert runtime.has_end_to_show
+    runtime.changes()
+    assert runtime.has_end_to_show, "prepared is not yet visible"
+    runtime.committed()
+    assert not runtime.has_end_to_show
+    _step(runtime)
+    assert not runtime.has_end_to_show, "there is nothing new in what other inputs of the pipeline bring"
+    assert worker.asked == ["changes", "committed"] * 2
+
+
+def test_the_end_is_not_shown_before_its_step_is_published() -> None:
+    runtime, _ = _runtime(1)
+    runtime.step(0, ())
+    assert not runtime.has_end_to_show
+    with pytest.raises(StreamStateLostError):
+        runtime.changes()
+    runtime.published()
+    assert runtime.has_end_to_show
+
+
+def test_nothing_is_committed_that_was_not_prepared() -> None:
+    runtime, worker = _runtime(1)
+    runtime.committed()
+    _step(runtime)
+    runtime.committed()
+    assert worker.asked == []
+    assert runtime.has_end_to_show
