@@ -31,9 +31,7 @@ class StreamWorker:
     def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
         """See :class:`Worker`."""
         with _as_step_errors():
-            return self._process.open(
-                rest, pages, dropped, schemas=self._schemas, now_ms=now_ms, attempt=self._attempt
-            )
+            return self._process.open(rest, pages, dropped, schemas=self._schemas, now_ms=now_ms, attempt=self._attempt)
 
     def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None) -> Stepped:
         """See :class:`Worker`."""

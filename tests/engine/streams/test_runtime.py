@@ -17,7 +17,7 @@ class _Worker:
         self.left = steps
         self.asked: list[str] = []
 
-    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped) -> Stepped:
+    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
         return Stepped()
 
     def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
@@ -38,7 +38,7 @@ class _Worker:
 def _runtime(steps: int) -> tuple[StreamRuntime, _Worker]:
     worker = _Worker(steps)
     runtime = StreamRuntime(lambda: worker)
-    runtime.open(None, ())
+    runtime.open(None, (), None)
     return runtime, worker
 
 
