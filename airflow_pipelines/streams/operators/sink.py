@@ -77,15 +77,23 @@ class SinkOperator(Operator):
 
     def snapshot(self) -> Any | None:
         """What was prepared and not committed."""
-        prepared = self._writer.prepare()
+        try:
+            prepared = self._writer.prepare()
+        except Exception as error:
+            note_operator(error, self.name, "making ready to commit what was written")
+            raise
         if prepared is not None:
             self._prepared.append(prepared)
         return list(self._prepared) or None
 
     def committed(self) -> None:
         """Commit what was prepared."""
-        for prepared in self._prepared:
-            self._writer.commit(prepared)
+        try:
+            for prepared in self._prepared:
+                self._writer.commit(prepared)
+        except Exception as error:
+            note_operator(error, self.name, "committing what was written")
+            raise
         self._prepared.clear()
 
     def close(self) -> None:

@@ -24,11 +24,13 @@ class JobProgram:
     :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
     :param schemas: Arrow schemas in IPC format of the relations that it makes, by uid of the operator
     :param place: what its functions see
+    :param attempt: from 0, one more for each restart
     """
 
     program: bytes
     schemas: Mapping[str, bytes]
     place: JobPlace
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)

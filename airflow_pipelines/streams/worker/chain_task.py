@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 from airflow_pipelines.streams.call_watch import CallWatch
@@ -55,7 +56,8 @@ class _Run:
         self._bound = bound
         self._fed: FedPlan = fed_plan(bound.plan, job.program.schemas)
         chain = self._fed.plan.chains[job.chain]
-        self._task: ChainTask = task_of_plan(self._fed.plan, chain, job.index, bound.settings, StepClock(job.rounds.now))
+        settings = replace(bound.settings, attempt=job.program.attempt)
+        self._task: ChainTask = task_of_plan(self._fed.plan, chain, job.index, settings, StepClock(job.rounds.now))
         self._given: list[list[tuple[int, int, Packed]]] = []
         self._outputs: list[list[OutputRows]] = []
         self._read = 0

@@ -70,7 +70,7 @@ class ProgramRun:
                     if uid == part.uid:
                         part.store.note_written((page_id[0], page_id[1], page_id[2]))
         self._log = ChangeLog(plan, state)
-        program = JobProgram(request.program, request.schemas, JobPlace.of_this_process(request.folders))
+        program = JobProgram(request.program, request.schemas, JobPlace.of_this_process(request.folders), request.attempt)
         self._moving = Moving(bound.plan, program, self._runner, self._intake, self._log)
         self._sizes = self._at_rest()
 

@@ -20,7 +20,7 @@ class _Worker:
     def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
         return Stepped()
 
-    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+    def step(self, now_ms: int, feeds: Sequence[Feed], jobs: object) -> Stepped:
         self.left -= 1
         return Stepped(has_ended=self.left <= 0)
 
@@ -43,7 +43,7 @@ def _runtime(steps: int) -> tuple[StreamRuntime, _Worker]:
 
 
 def _step(runtime: StreamRuntime) -> None:
-    runtime.step(0, ())
+    runtime.step(0, (), None)
     runtime.published()
 
 
@@ -66,7 +66,7 @@ def test_the_end_is_shown_once_when_sinks_have_committed_after_it() -> None:
 
 def test_the_end_is_not_shown_before_its_step_is_published() -> None:
     runtime, _ = _runtime(1)
-    runtime.step(0, ())
+    runtime.step(0, (), None)
     assert not runtime.has_end_to_show
     with pytest.raises(StreamStateLostError):
         runtime.changes()
