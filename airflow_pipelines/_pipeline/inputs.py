@@ -15,6 +15,7 @@ from airflow_pipelines._pipeline.getters import PipelineGetters
 from airflow_pipelines._pipeline.lifecycle import PipelineLifecycle
 from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.contract.enums import CompletionTokenStatus, PipelineStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.stats import (
     GlobalPipelineMetrics,
     InputEndpointStatus,
@@ -158,7 +159,8 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
                 if error.status_code not in (410, 503, 502, 504):
                     raise
                 last = self._raise_if_down("a completion token")
-                if error.status_code == 410:
+                # One that ends says only afterwards why it did.
+                if error.status_code == 410 and error.error_code != ErrorCode.TERMINATING:
                     raise
                 return None
             last = f"token {status.value}"

@@ -180,3 +180,11 @@ def test_wait_for_completion_says_why_a_pipeline_is_about_to_stop(
     service.on(GET, up(ending), STOPPED)
     with pytest.raises(RuntimeError, match="was stopped while waiting for completion"):
         pipeline.wait_for_completion(timeout_s=5)
+
+
+def test_wait_for_token_says_why_a_pipeline_is_about_to_stop(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "STATUS_POLL_S", 0.01)
+    service.on("GET pipelines/p/completion_status", problem(410, "Terminating", "the pipeline p is being stopped"))
+    pipeline = pipeline_of(service, up("Running"), up("Stopping"), FAILED)
+    with pytest.raises(RuntimeError, match="division by zero in view v"):
+        pipeline.wait_for_token("x", timeout_s=5)
