@@ -21,7 +21,7 @@ def test_requests_that_wait_together_share_a_step(make: Make, warm_host: InProce
     threads = [threading.Thread(target=push, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
-    blocked = warm_host.fleet.get(pipeline.deployment_id)._intake._blocked
+    blocked = warm_host.fleet.get(pipeline.deployment_id)._attempt._intake._blocked
     deadline = time.monotonic() + 30
     while len(blocked) < len(threads):
         assert time.monotonic() < deadline, "not all requests have come in"
