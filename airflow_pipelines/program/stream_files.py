@@ -17,6 +17,8 @@ MAX_BYTES: Final = 4 * 2**20
 
 _PART: Final = re.compile(r'[^/\\:*?"<>|\x00-\x1f\x7f\ud800-\udfff]+')
 """The names that every file system takes."""
+PATH: Final = re.compile(f"{_PART.pattern}(/{_PART.pattern})*")
+"""Such names, one in the other. Not every such path can be used: a name has no spaces around it and is not '.' or '..'."""
 
 
 class StreamFilesError(ValueError):

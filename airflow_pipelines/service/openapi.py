@@ -15,7 +15,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
-from airflow_pipelines.program.stream_files import MAX_FILES
+from airflow_pipelines.program.stream_files import MAX_FILES, MAX_PATH, PATH
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.configs import ProgramConfig
 from airflow_pipelines.service.edits import FIELDS, MAX_DESCRIPTION, MAX_NAME, MAX_TAG, MAX_TAGS, NAME, TAG
@@ -30,7 +30,12 @@ OBJECT: Final[Schema] = {"type": "object"}
 LIST: Final[Schema] = {"type": "array", "items": OBJECT}
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain"
-FILES: Final[Schema] = {"type": "object", "additionalProperties": TEXT, "maxProperties": MAX_FILES}
+FILES: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": TEXT,
+    "propertyNames": {"maxLength": MAX_PATH, "pattern": f"^{PATH.pattern}$"},
+    "maxProperties": MAX_FILES,
+}
 ARGUMENTS: Final[Schema] = {"type": "array", "items": TEXT}
 NDJSON: Final = "application/x-ndjson"
 BYTES: Final = "application/octet-stream"
@@ -416,7 +421,11 @@ def _schemas() -> dict[str, Schema]:
             "type": "object",
             "properties": fields | {"name": _ref("Name")},
             "required": ["name"],
-            "anyOf": [{"required": ["program_code"]}, {"required": ["stream_files"]}],
+            # One of the two is the program: null, and no files, are none.
+            "anyOf": [
+                {"required": ["program_code"], "properties": {"program_code": TEXT}},
+                {"required": ["stream_files"], "properties": {"stream_files": {"type": "object", "minProperties": 1}}},
+            ],
             "additionalProperties": False,
         },
         "Pipeline": _object(("id", "name"), id=TEXT, name=TEXT, deployment_status=TEXT, program_status=TEXT),
