@@ -17,7 +17,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/check-java.sh
 	@echo "Creating $(VENV) and installing (about a minute, Spark and Airflow are large) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
-	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --constraint constraints.txt --editable '.[dev,postgres]'
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'
 	@rm -f $(VENV)/spark-classes.jsa
 	@touch $@
 
