@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.fixtures.postgresql",
     "tests.fixtures.spark",
     "tests.fixtures.host",
+    "tests.fixtures.kafka",
     "tests.fixtures.s3",
     "tests.fixtures.service",
     "tests.fixtures.sdk",

@@ -1,0 +1,31 @@
+"""The jars that tests need, where they cannot be had."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tools.maven import NoJarsError, jars
+
+
+@pytest.mark.parametrize("missing", ["java", "mvn"])
+def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == missing else f"/bin/{name}")
+    with pytest.raises(NoJarsError, match=rf"^{missing} is not installed \(Debian: apt-get install "):
+        jars("kafka")
+
+
+@pytest.mark.processes
+def test_a_failed_download_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "mvn"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho '[ERROR] nobody answers'\nexit 1\n")
+    program.chmod(0o755)
+    (program.parent / "java").symlink_to(program)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(NoJarsError, match=r"kafka\.xml: \[ERROR\] nobody answers"):
+        jars("kafka")
+    assert not [path for path in (tmp_path / "airflow-pipelines" / "jars").iterdir() if path.is_dir()]

@@ -1,0 +1,56 @@
+"""Jars that tests and benchmarks need, by Maven: each set is a file of ``tools/jars``, copied once into the user's cache."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+_POMS = Path(__file__).with_name("jars")
+_LONGEST_S = 600
+
+
+class NoJarsError(RuntimeError):
+    """The jars cannot be had here; the message says why."""
+
+
+def jars(name: str) -> Path:
+    """The folder with the jars of a set; they are downloaded when they are not there.
+
+    :param name: ``NAME`` of ``tools/jars/NAME.xml``
+    :raises NoJarsError: when Java or Maven is missing, or a jar cannot be downloaded
+    """
+    for program, package in (("java", "openjdk-17-jre-headless"), ("mvn", "maven")):
+        if shutil.which(program) is None:
+            raise NoJarsError(f"{program} is not installed (Debian: apt-get install {package})")
+    pom = _POMS / f"{name}.xml"
+    # Another version is another folder, so nothing is mixed.
+    version = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-pipelines" / "jars"
+    folder = cache / f"{name}-{version}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            _download(pom, folder)
+    return folder
+
+
+def _download(pom: Path, folder: Path) -> None:
+    aside = folder.with_name(folder.name + ".part")
+    shutil.rmtree(aside, ignore_errors=True)
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={aside}"]
+    command = ["mvn", "-B", "-q", "-f", str(pom), *goal]
+    # Options that are meant for the JVMs of tests are not for Maven's.
+    env = {key: value for key, value in os.environ.items() if key not in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_S, env=env, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise NoJarsError(f"Maven had not downloaded the jars of {pom.name} after {_LONGEST_S} s") from error
+    if done.returncode or not any(aside.glob("*.jar")):
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        raise NoJarsError(f"Maven cannot download the jars of {pom.name}: {lines[0] if lines else 'no reason given'}")
+    aside.rename(folder)
