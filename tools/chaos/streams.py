@@ -107,6 +107,7 @@ class StreamRounds:
     def __init__(self, folder: Path, dice: random.Random) -> None:
         self.done = 0
         self.what = ""
+        self._model = ""
         self._folder = folder
         self._dice = dice
         self._files = 0
@@ -126,7 +127,7 @@ class StreamRounds:
         :raises AssertionError: when what was written is wrong, or the pipeline does not start
         """
         kill = self._dice.choice(list(Kill)) if kill is None else kill
-        model = self._dice.choice(MODELS)
+        model = self._model = self._dice.choice(MODELS)
         interval = self._dice.choice([1, 1, 3])
         self.host.runtime_config = {"fault_tolerance": {"model": model, "checkpoint_interval_secs": interval}}
         point, call = (self._dice.choice(POINTS), self._dice.randint(1, 12)) if kill is Kill.POINT else (None, 1)
@@ -170,11 +171,17 @@ class StreamRounds:
                 require("SIGKILL" in self.host.wait_for_failure(), "the error does not say what happened")
             case Kill.RENAME:
                 (self._folder / "die").write_text(str(self._dice.randint(1, 4)))
-                self._give_for(WAIT_S, while_=(self._folder / "die").exists)
+                self._give_for(WAIT_S, while_=self._is_to_be_killed)
                 require("SIGKILL" in self.host.wait_for_failure(), "the error does not say what happened")
             case Kill.STOP:
                 self._give_for(self._dice.uniform(0.2, 2.0))
                 self._stop()
+
+    def _is_to_be_killed(self) -> bool:
+        """Whether the process has not come to the rename yet. Where no interval brings a checkpoint one is asked for."""
+        if self._model == "none":
+            self.host.call("POST", "/checkpoint")
+        return (self._folder / "die").exists()
 
     def _stop(self) -> None:
         self.host.call("POST", "/suspend")
