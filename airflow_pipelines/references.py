@@ -96,6 +96,15 @@ class References:
 NO_REFERENCES: Final = References()
 
 
+def has_reference(value: Any) -> bool:
+    """Whether there is a reference of any kind in JSON or a text."""
+    if isinstance(value, Mapping):
+        return any(map(has_reference, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(has_reference, value))
+    return isinstance(value, str) and _ANY.search(value) is not None
+
+
 def secrets_named(value: Any) -> set[str]:
     """The names of all secrets to which JSON or a text refers."""
     if isinstance(value, Mapping):

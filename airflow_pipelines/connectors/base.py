@@ -86,16 +86,46 @@ class Committing(Protocol):
         """The effect of all that was read up to a position is on disk. Does not wait; may be called from another thread."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far an input is behind its source. None where the source does not say.
+
+    :param records: how many records the source has that were not read yet
+    :param bytes: the same in bytes
+    :param seconds: how old the newest record was when it was read, or how old the oldest is that was not
+    """
+
+    records: int | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """A source that knows how much it has that was not read yet."""
+
+    def lag(self) -> Lag | None:
+        """What is known at the moment; None before anything is. Does not wait; may be called from another thread."""
+
+
 class OutputTransport(Protocol):
-    """A sink that gets each step's encoded delta."""
+    """A sink that gets each step's changes. All methods are called from one thread at a time."""
 
     def open(self, resumed: bool) -> None:
-        """Prepare to write; ``resumed`` is True when the pipeline goes on from a checkpoint."""
+        """Prepare to write; ``resumed`` is True when the pipeline goes on from a checkpoint, or after a transient failure.
+
+        :raises ConnectorFailure: when nothing can be written; :class:`TransientConnectorFailure` when it may be possible later
+        """
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
-        """Write one step's changes.
+        """Write one step's changes. They are in the target when this returns.
+
+        Steps have growing numbers. A number may come again: after a crash, with other changes unless the pipeline's fault tolerance is
+        ``exactly_once``.
 
         :returns: how many records and how many bytes were written
+        :raises ConnectorFailure: when they cannot be written; :class:`TransientConnectorFailure` when they may be later. Whatever was
+            written of the step must then be found by :meth:`CommitsSteps.committed_step`, or comes again
         """
 
     def close(self) -> None:
@@ -110,24 +140,32 @@ class Rewindable(Protocol):
         """Take back what was written after ``step``."""
 
 
+@runtime_checkable
+class CommitsSteps(Protocol):
+    """A sink whose target keeps the number of a step together with its changes: both are there, or none of them.
+
+    The target keeps it by ``OutputContext.writer``, so that several outputs can have the same target. A pipeline whose fault tolerance
+    is ``exactly_once`` does not write a step that the target has.
+    """
+
+    def committed_step(self) -> int | None:
+        """The newest step of this output in the target; None when there is none. Asked after :meth:`OutputTransport.open`.
+
+        :raises ConnectorFailure: when it cannot be found out
+        """
+
+
 class ConnectorFailure(Exception):
     """A connector cannot go on: what, where, and what to do about it."""
 
 
-class FatalConnectorFailure(ConnectorFailure):
-    """A connector cannot go on, and what the pipeline would do without it is not what was asked for: the pipeline stops."""
+class TransientConnectorFailure(ConnectorFailure):
+    """What failed may succeed later: a connection was lost, a server is not there. The connector is unhealthy meanwhile.
 
-
-class UnknownOptionError(ValueError):
-    """A connector declaration names a transport, format or option that does not exist; the message lists the known ones.
-
-    :param word: what was written wrongly, so that whoever has the declaration's text can point at it; None: all of it
+    The transport is closed, and after a while another is opened: an input at the position of the last chunk that was taken, an output as
+    resumed, which gets the step again that failed. An input that cannot be sought is tried again only until its first chunk.
     """
 
-    def __init__(self, message: str, word: str | None = None) -> None:
-        super().__init__(message)
-        self.word = word
 
-
-class InvalidOptionError(UnknownOptionError):
-    """A known option is missing, has a value that is not allowed, or asks for something that is not supported here."""
+class FatalConnectorFailure(ConnectorFailure):
+    """A connector cannot go on, and what the pipeline would do without it is not what was asked for: the pipeline stops."""

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from airflow_pipelines.connectors.base import InvalidOptionError
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.registry import input_parser, options_of_format
 from airflow_pipelines.engine.schema import RelationSchema
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_pipelines.connectors.base import InvalidOptionError
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.program.names import canonical, display
 from airflow_pipelines.program.relations import Index
 

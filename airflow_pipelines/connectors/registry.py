@@ -1,39 +1,36 @@
-"""Which transports and formats there are, what their options are, and how a declaration becomes a working connector."""
+"""Which connectors and formats there are, and how a declaration becomes a working one."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Final
 from urllib.parse import quote
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from airflow_pipelines.connectors.base import (
-    ConnectorFailure,
-    InputTransport,
-    InvalidOptionError,
-    OutputTransport,
-    UnknownOptionError,
-)
+from airflow_pipelines.connectors.base import ConnectorFailure, InputTransport, OutputTransport
+from airflow_pipelines.connectors.built_in import BUILT_IN_FORMATS, BUILT_IN_INPUTS, BUILT_IN_OUTPUTS
 from airflow_pipelines.connectors.common_options import ConnectorOptions
-from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
+from airflow_pipelines.connectors.definition import (
+    ConnectorDefinition,
+    Declared,
+    InputContext,
+    InputDefinition,
+    OutputContext,
+    OutputDefinition,
+    PipelineReference,
+)
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
-from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.connectors.formats.parquet import ParquetOptions, ParquetParser
+from airflow_pipelines.connectors.formats.definition import Encoder, FormatDefinition
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
-from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
+from airflow_pipelines.connectors.lookup import Lookup
+from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
+from airflow_pipelines.connectors.option_models import read_declared_options, read_options, unknown
 from airflow_pipelines.connectors.planned_transports import PLANNED_FORMATS, PLANNED_TRANSPORTS
-from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
-from airflow_pipelines.connectors.transports.datagen.transport import Datagen
-from airflow_pipelines.connectors.transports.empty_input import EmptyInput, EmptyInputOptions
-from airflow_pipelines.connectors.transports.file_input import FileInput, FileInputOptions
-from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
-from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
 from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
-from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
@@ -41,38 +38,29 @@ from airflow_pipelines.program.streams import STREAM_SOURCE
 from airflow_pipelines.references import References, ReferenceWithoutValueError
 from airflow_pipelines.streams.reading.client import ReadingProcess
 
-Options = TypeVar("Options", bound=BaseModel)
+CONNECTORS_OF_OTHERS: Final = "airflow_pipelines.connectors"
+"""The group of entry points by which other packages add connectors."""
+FORMATS_OF_OTHERS: Final = "airflow_pipelines.formats"
+"""The group of entry points by which other packages add formats."""
+
+_CONNECTORS: Final[Lookup[ConnectorDefinition]] = Lookup(
+    "transport", (InputDefinition, OutputDefinition), {**BUILT_IN_INPUTS, **BUILT_IN_OUTPUTS}, CONNECTORS_OF_OTHERS
+)
+_FORMATS: Final[Lookup[FormatDefinition]] = Lookup("format", (FormatDefinition,), BUILT_IN_FORMATS, FORMATS_OF_OTHERS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Transport:
-    """A transport: which way it goes, its options, and the formats it can carry (empty: it needs none)."""
+def find_connector(transport: str) -> ConnectorDefinition | None:
+    """The definition of a connector of this release, or of another package; None when there is none.
 
-    direction: ConnectorDirection
-    options: type[BaseModel]
-    formats: tuple[str, ...]
+    :param transport: the name of its transport
+    :raises UnknownOptionError: when another package says that it has it, and it cannot be imported
+    """
+    return _CONNECTORS.find(transport)
 
 
-_TRANSPORTS: Mapping[str, _Transport] = {
-    "datagen": _Transport(ConnectorDirection.INPUT, DatagenOptions, ()),
-    "empty_input": _Transport(ConnectorDirection.INPUT, EmptyInputOptions, ()),
-    "file_input": _Transport(ConnectorDirection.INPUT, FileInputOptions, ("csv", "json", "parquet", "raw")),
-    "file_output": _Transport(ConnectorDirection.OUTPUT, FileOutputOptions, ("csv", "json")),
-    "null_output": _Transport(ConnectorDirection.OUTPUT, NullOutputOptions, ()),
-    "url_input": _Transport(ConnectorDirection.INPUT, UrlInputOptions, ("csv", "json", "parquet", "raw")),
-}
-_FORMATS: Mapping[str, type[BaseModel]] = {
-    "csv": CsvOptions,
-    "json": JsonOptions,
-    "parquet": ParquetOptions,
-    "raw": RawOptions,
-}
-_PARSERS: Mapping[str, Callable[[RelationSchema, Any, Now], Parser]] = {
-    "csv": CsvParser,
-    "json": JsonParser,
-    "parquet": lambda schema, _, now: ParquetParser(schema, now),
-    "raw": lambda schema, options, _: RawParser(schema, options),
-}
+def connector_names() -> frozenset[str]:
+    """The names of all connectors, those of other packages included."""
+    return _CONNECTORS.names()
 
 
 def validate(connector: Connector, schema: RelationSchema) -> None:
@@ -81,52 +69,59 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
     :raises UnknownOptionError: naming what is wrong and what there is instead; :class:`InvalidOptionError`, a subclass, when the
         name is known but the value, the direction or the combination is not allowed
     """
-    where = f"connector {connector.endpoint!r}"
-    _check_direction(connector, where)
-    options = connector_options(connector)
-    if connector.direction is ConnectorDirection.INPUT and options.soft_delete and schema.primary_key:
+    where = _where(connector)
+    definition = _definition_for(connector, where)
+    common = connector_options(connector)
+    if connector.direction is ConnectorDirection.INPUT and common.soft_delete and schema.primary_key:
         raise InvalidOptionError(f"{where}: option 'soft_delete' is not for a table with a primary key", "soft_delete")
-    if connector.transport not in PLANNED_TRANSPORTS:
-        transport = _TRANSPORTS[connector.transport]
-        _options(transport.options, connector.transport_config, f"transport {connector.transport!r}", where)
-        if transport.formats:
-            _check_format(connector, transport.formats, schema, where)
+    if definition is None:
+        return
+    of = f"transport {connector.transport!r}"
+    options = read_declared_options(definition.options, connector.transport_config, of, where)
+    format_options = _checked_format(connector, definition, schema, where) if definition.formats else None
+    if isinstance(definition, OutputDefinition) and definition.needs_index and common.index is None:
+        message = f"{of} needs an 'index', by whose columns it tells which rows are the same. Name one that CREATE INDEX makes"
+        raise InvalidOptionError(f"{where}: {message}")
+    if definition.check is not None and options is not None:
+        _run_check(definition.check, options, connector, schema, format_options, where)
 
 
-def _check_format(connector: Connector, formats: tuple[str, ...], schema: RelationSchema, where: str) -> None:
-    if connector.format is None:
-        listed = ", ".join(formats)
-        raise InvalidOptionError(f"{where}: transport {connector.transport!r} needs a format; known formats: {listed}")
-    if connector.format not in formats:
-        if connector.format in {*_FORMATS, *PLANNED_FORMATS}:
-            # It may be a format of this transport in another release.
-            return
-        raise UnknownOptionError(f"{where}: {_unknown('format', connector.format, formats)}", connector.format)
-    if connector.direction is ConnectorDirection.INPUT:
-        input_parser(schema, connector.format, connector.format_config, where)
-    else:
-        output_format(connector)
+def check_start(connector: Connector, schema: RelationSchema) -> None:
+    """Check what a declaration that compiles needs for a start.
+
+    :raises InvalidOptionError: when the connector cannot work as declared, or what it needs is not installed
+    """
+    definition = find_connector(connector.transport)
+    if definition is None:
+        return
+    missing = _missing_packages(definition)
+    if missing is not None:
+        raise InvalidOptionError(missing)
+    if definition.check_start is not None:
+        where = _where(connector)
+        options = read_declared_options(definition.options, connector.transport_config, f"transport {connector.transport!r}", where)
+        if options is not None:
+            definition.check_start(options, _declared(connector, schema, _format_options(connector, where)))
 
 
 def formats_of(transport: str) -> tuple[str, ...]:
-    """The formats that a transport of this release can carry; none for one that needs none.
+    """The formats that a transport can carry; none for one that needs none.
 
     :param transport: its name
     """
-    return _TRANSPORTS[transport].formats
+    definition = find_connector(transport)
+    return () if definition is None else definition.formats
 
 
-def output_format(connector: Connector) -> CsvOptions | JsonOptions | None:
-    """The options of the format of an output whose transport carries it; None for a transport that needs none.
+def check_written(connector: Connector) -> None:
+    """Check that the format of an output can be written with its options.
 
-    :raises UnknownOptionError: like :func:`validate`
+    :raises UnknownOptionError: when it cannot
     """
-    if connector.format not in formats_of(connector.transport):
-        return None
-    config, of, where = connector.format_config, f"format {connector.format!r}", f"connector {connector.endpoint!r}"
-    if connector.format == "csv":
-        return _options(CsvOptions, config, of, where)
-    return _options(JsonOptions, config, of, where)
+    definition = _format_of(connector)
+    options = _format_options(connector, _where(connector))
+    if definition is not None and definition.check_written is not None and options is not None:
+        definition.check_written(options)
 
 
 def connector_options(connector: Connector) -> ConnectorOptions:
@@ -134,33 +129,34 @@ def connector_options(connector: Connector) -> ConnectorOptions:
 
     :raises UnknownOptionError: like :func:`validate`
     """
-    return _options(ConnectorOptions, connector.options, "", f"connector {connector.endpoint!r}")
+    return read_options(ConnectorOptions, connector.options, "", _where(connector))
 
 
-def open_input(connector: Connector, schema: RelationSchema, references: References, now: Now = wall_clock) -> InputTransport:
+def open_input(
+    connector: Connector, schema: RelationSchema, references: References, pipeline: PipelineReference, now: Now = wall_clock
+) -> InputTransport:
     """The input that a declaration describes; it is not opened yet.
 
     :param references: what references in its options stand for
+    :param pipeline: the pipeline that it is an input of
     :param now: the clock that a DEFAULT may read
     :raises UnknownOptionError: like :func:`validate`
-    :raises ConnectorFailure: when a reference has no value
+    :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
     """
     validate(connector, schema)
-    where = f"connector {connector.endpoint!r}"
-    config = _resolved(connector.transport_config, references, where)
-    if connector.transport == "datagen":
-        return Datagen(DatagenOptions.model_validate(config), schema)
-    if connector.transport == "empty_input":
-        return EmptyInput()
-    format_name = connector.format or ""
-    format_config = _resolved(connector.format_config, references, where)
-
-    def new_parser() -> Parser:
-        return input_parser(schema, format_name, format_config, where, now)
-
-    if connector.transport == "url_input":
-        return UrlInput(UrlInputOptions.model_validate(config), new_parser)
-    return FileInput(FileInputOptions.model_validate(config), format_name, new_parser)
+    ready = _resolved(connector, references)
+    if not isinstance(ready.definition, InputDefinition):
+        raise ConnectorFailure(f"{_where(connector)}: transport {connector.transport!r} is not an input")
+    context = InputContext(
+        endpoint=connector.endpoint,
+        schema=schema,
+        format=ready.format_name,
+        new_parser=lambda: _new_parser(connector, schema, ready, now),
+        now=now,
+        pipeline=pipeline,
+        common=connector_options(connector),
+    )
+    return ready.definition.open(ready.options, context)
 
 
 def open_stream_source(connector: Connector, schema: RelationSchema, process: Callable[[], ReadingProcess]) -> InputTransport:
@@ -177,27 +173,38 @@ def open_output(
     connector: Connector,
     schema: RelationSchema,
     references: References,
+    pipeline: PipelineReference,
+    key: tuple[str, ...] = (),
     positions: Path | None = None,
     fence: Fence | None = None,
 ) -> OutputTransport:
     """The output that a declaration describes; it is not opened yet.
 
     :param references: what references in its options stand for
+    :param pipeline: the pipeline that it is an output of
+    :param key: the columns of its index
     :param positions: a folder of the pipeline's storage in which outputs keep how far they are; None without storage
     :param fence: the epoch of the run in that storage, after which outputs write nothing more
     :raises UnknownOptionError: like :func:`validate`
-    :raises ConnectorFailure: when a reference has no value
+    :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
     """
     validate(connector, schema)
-    if connector.transport == "null_output":
-        return NullOutput()
-    where = f"connector {connector.endpoint!r}"
-    options = FileOutputOptions.model_validate(_resolved(connector.transport_config, references, where))
-    config = _resolved(connector.format_config, references, where)
-    kept = positions / f"{quote(connector.endpoint, safe='')}.steps" if positions is not None else None
-    if connector.format == "csv":
-        return FileOutput(options, CsvOptions.model_validate(config), kept, fence)
-    return FileOutput(options, JsonOptions.model_validate(config), kept, fence)
+    ready = _resolved(connector, references)
+    if not isinstance(ready.definition, OutputDefinition):
+        raise ConnectorFailure(f"{_where(connector)}: transport {connector.transport!r} is not an output")
+    context = OutputContext(
+        endpoint=connector.endpoint,
+        schema=schema,
+        key=key,
+        format=ready.format_name,
+        format_options=ready.format_options,
+        new_encoder=lambda: _new_encoder(connector, schema, ready),
+        positions=positions / f"{quote(connector.endpoint, safe='')}.steps" if positions is not None else None,
+        fence=fence,
+        pipeline=pipeline,
+        common=connector_options(connector),
+    )
+    return ready.definition.open(ready.options, context)
 
 
 def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, Any], where: str, now: Now = wall_clock) -> Parser:
@@ -207,90 +214,192 @@ def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, 
     :param now: the clock that a DEFAULT may read
     :raises UnknownOptionError: for an unknown format or option, a bad value, or a column type that no input can fill
     """
-    if format_name not in _FORMATS:
-        raise UnknownOptionError(f"{where}: {_unknown('format', format_name, _FORMATS)}")
-    options = _options(_FORMATS[format_name], config, f"format {format_name!r}", where)
-    if isinstance(options, JsonOptions) and options.update_format == "snowflake":
-        message = "'snowflake' can be written and not read; use 'insert_delete', 'raw', 'weighted' or 'debezium'"
-        raise InvalidOptionError(f"{where}: option 'update_format' of format 'json': {message}", "update_format")
-    try:
-        return _PARSERS[format_name](schema, options, now)
-    except RecordProblem as problem:
-        raise InvalidOptionError(f"{where}: {problem}") from problem
+    definition = _FORMATS.find(format_name)
+    if definition is None:
+        raise UnknownOptionError(f"{where}: {unknown('format', format_name, _FORMATS.names())}")
+    options = read_options(definition.options, config, f"format {format_name!r}", where)
+    return _parser(definition, schema, options, where, now)
 
 
 def options_of_format(format_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without those that only other formats have.
+    """Options without those that only other formats of this package have.
 
     :param format_name: the format
     :param given: options by name
     """
-    own = _FORMATS[format_name].model_fields if format_name in _FORMATS else {}
-    others = {name for model in _FORMATS.values() for name in model.model_fields} - set(own)
+    fields = {name: _fields_of(name) for name in {*BUILT_IN_FORMATS, format_name}}
+    others = frozenset().union(*fields.values()) - fields[format_name]
     return {name: value for name, value in given.items() if name not in others}
 
 
-def _check_direction(connector: Connector, where: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A declaration with its references replaced; never kept or shown."""
+
+    definition: ConnectorDefinition
+    options: BaseModel
+    format: FormatDefinition | None
+    format_options: BaseModel | None
+
+    @property
+    def format_name(self) -> str | None:
+        return None if self.format is None else self.format.name
+
+
+def _where(connector: Connector) -> str:
+    return f"connector {connector.endpoint!r}"
+
+
+def _definition_for(connector: Connector, where: str) -> ConnectorDefinition | None:
+    """The definition of a connector that goes the way its declaration says; None for one that is planned."""
     if connector.transport == STREAM_SOURCE:
         message = f"transport {STREAM_SOURCE!r} is what reads the sources of stream programs, and cannot be declared"
         raise InvalidOptionError(f"{where}: {message}", STREAM_SOURCE)
-    transport = _TRANSPORTS.get(connector.transport) or PLANNED_TRANSPORTS.get(connector.transport)
-    usable = [name for name, each in _TRANSPORTS.items() if each.direction is connector.direction]
-    if transport is None:
-        raise UnknownOptionError(f"{where}: {_unknown('transport', connector.transport, usable)}", connector.transport)
-    if transport.direction is not connector.direction:
+    definition = find_connector(connector.transport)
+    found = definition or PLANNED_TRANSPORTS.get(connector.transport)
+    if found is None:
+        message = unknown("transport", connector.transport, _usable(connector.direction))
+        raise UnknownOptionError(f"{where}: {message}", connector.transport)
+    if found.direction is not connector.direction:
         goes, is_on = ("an output", "a table") if connector.direction is ConnectorDirection.INPUT else ("an input", "a view")
-        known = ", ".join(usable)
+        known = ", ".join(sorted(_usable(connector.direction)))
         raise InvalidOptionError(
             f"{where}: transport {connector.transport!r} is {goes}, but the connector is on {is_on}; "
             f"known transports here: {known}",
             connector.transport,
         )
+    return definition
 
 
-def _options(model: type[Options], config: Mapping[str, Any], of: str, where: str) -> Options:
+def _usable(direction: ConnectorDirection) -> frozenset[str]:
+    """The names of the connectors that go one way."""
+    own = BUILT_IN_INPUTS if direction is ConnectorDirection.INPUT else BUILT_IN_OUTPUTS
+    return frozenset({*own, *(name for name in _CONNECTORS.names() if _CONNECTORS.of_others(name) and _goes(name, direction))})
+
+
+def _goes(name: str, direction: ConnectorDirection) -> bool:
     try:
-        return model.model_validate(dict(config))
-    except ValidationError as error:
-        # A misspelt option is what makes another one missing, so it is named first.
-        problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-        place = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int)) or "value"
-        suffix = f" of {of}" if of else ""
-        if problem["type"] == "extra_forbidden":
-            known = _model_at(model, problem["loc"][:-1]).model_fields
-            raise UnknownOptionError(f"{where}: {_unknown('option', place, known, suffix)}", place) from None
-        if problem["type"] == "missing":
-            raise InvalidOptionError(f"{where}: option {place!r}{suffix} is missing") from None
-        # The value is left out: it may hold a password.
-        raise InvalidOptionError(f"{where}: option {place!r}{suffix}: {problem['msg']}", place) from None
+        definition = find_connector(name)
+    except UnknownOptionError:
+        # It is not usable; whoever names it is told why.
+        return False
+    return definition is not None and definition.direction is direction
 
 
-def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
-    """The model of the options at a place within those of ``model``, whose parts are names of options, columns and numbers."""
-    for part in place:
-        if isinstance(part, str) and part in model.model_fields:
-            model = next(_models_in(model.model_fields[part].annotation), model)
-    return model
+def _checked_format(connector: Connector, definition: ConnectorDefinition, schema: RelationSchema, where: str) -> BaseModel | None:
+    formats = definition.formats
+    if connector.format is None:
+        listed = ", ".join(formats)
+        raise InvalidOptionError(f"{where}: transport {connector.transport!r} needs a format; known formats: {listed}")
+    if connector.format not in formats:
+        if connector.format in {*_FORMATS.names(), *PLANNED_FORMATS}:
+            # It may be a format of this transport in another release.
+            return None
+        raise UnknownOptionError(f"{where}: {unknown('format', connector.format, formats)}", connector.format)
+    found, options = _format_of(connector), _format_options(connector, where)
+    if connector.direction is ConnectorDirection.INPUT and found is not None and options is not None:
+        _parser(found, schema, options, where, wall_clock)
+    return options
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models_in(argument)
+def _format_of(connector: Connector) -> FormatDefinition | None:
+    """The format of a connector whose transport carries it."""
+    return _FORMATS.find(connector.format) if connector.format in formats_of(connector.transport) else None
 
 
-def _unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
-    names = sorted(known)
-    close = difflib.get_close_matches(name.lower().rpartition(".")[2], names, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    listed = ", ".join(names) if names else "none"
-    return f"unknown {what} {name!r}{of}; known {what}s: {listed}{hint}"
+def _format_options(connector: Connector, where: str) -> BaseModel | None:
+    """The options of the format of a connector whose transport carries it; None for any other, and while they are not known."""
+    found = _format_of(connector)
+    if found is None:
+        return None
+    return read_declared_options(found.options, connector.format_config, f"format {found.name!r}", where)
 
 
-def _resolved(config: Mapping[str, Any], references: References, where: str) -> dict[str, Any]:
-    """``config`` with references replaced; what comes out is never kept or shown."""
+def _declared(connector: Connector, schema: RelationSchema, format_options: BaseModel | None) -> Declared:
+    return Declared(connector.endpoint, schema, connector_options(connector), connector.format, format_options)
+
+
+def _run_check(
+    check: Callable[[Any, Declared], None],
+    options: BaseModel,
+    connector: Connector,
+    schema: RelationSchema,
+    format_options: BaseModel | None,
+    where: str,
+) -> None:
     try:
-        return {name: references.resolve(value) for name, value in config.items()}
+        check(options, _declared(connector, schema, format_options))
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{where}: {error}", error.word) from error
+
+
+def _missing_packages(definition: ConnectorDefinition) -> str | None:
+    """What is missing for a connector, and how to get it."""
+    missing = [package for package in definition.packages if not _is_installed(package)]
+    if not missing:
+        return None
+    of = f"transport {definition.name!r}"
+    how = f"pip install 'airflow-pipelines[{definition.extra}]'" if definition.extra else f"install {', '.join(missing)}"
+    return f"{of} needs a package that is not installed where the pipeline runs ({', '.join(missing)}); {how}"
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _resolved(connector: Connector, references: References) -> _Ready:
+    """A declaration with its references replaced."""
+    where = _where(connector)
+    definition = find_connector(connector.transport)
+    if definition is None:
+        raise ConnectorFailure(f"{where}: transport {connector.transport!r} is not part of this release")
+    if (missing := _missing_packages(definition)) is not None:
+        raise ConnectorFailure(f"{where}: {missing}")
+    found = _format_of(connector)
+    try:
+        options = read_options(
+            definition.options, references.resolve(connector.transport_config), f"transport {connector.transport!r}", where
+        )
+        format_options = (
+            None
+            if found is None
+            else read_options(found.options, references.resolve(connector.format_config), f"format {found.name!r}", where)
+        )
     except ReferenceWithoutValueError as error:
         raise ConnectorFailure(f"{where}: {error}") from error
+    except UnknownOptionError as error:
+        raise ConnectorFailure(str(error)) from error
+    return _Ready(definition, options, found, format_options)
+
+
+def _new_parser(connector: Connector, schema: RelationSchema, ready: _Ready, now: Now) -> Parser:
+    if ready.format is None or ready.format_options is None:
+        raise ConnectorFailure(f"{_where(connector)}: transport {connector.transport!r} reads no format")
+    return _parser(ready.format, schema, ready.format_options, _where(connector), now)
+
+
+def _new_encoder(connector: Connector, schema: RelationSchema, ready: _Ready) -> Encoder:
+    if ready.format is None or ready.format.new_encoder is None:
+        raise ConnectorFailure(f"{_where(connector)}: transport {connector.transport!r} has no format that can be written")
+    return ready.format.new_encoder(schema, ready.format_options)
+
+
+def _parser(definition: FormatDefinition, schema: RelationSchema, options: BaseModel, where: str, now: Now) -> Parser:
+    if definition.new_parser is None:
+        raise InvalidOptionError(f"{where}: format {definition.name!r} can be written and not read")
+    try:
+        if definition.check_read is not None:
+            definition.check_read(options)
+        return definition.new_parser(schema, options, now)
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{where}: {error}", error.word) from error
+    except RecordProblem as problem:
+        raise InvalidOptionError(f"{where}: {problem}") from problem
+
+
+def _fields_of(format_name: str) -> frozenset[str]:
+    definition = _FORMATS.find(format_name)
+    return frozenset() if definition is None else frozenset(definition.options.model_fields)

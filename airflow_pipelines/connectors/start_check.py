@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_pipelines.connectors.base import InvalidOptionError
-from airflow_pipelines.connectors.formats.delta import WRITTEN_UPDATE_FORMATS
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.indexes import key_columns
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, PlannedTransport
-from airflow_pipelines.connectors.registry import connector_options, formats_of, output_format
-from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
-from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
-from airflow_pipelines.connectors.transports.datagen.plans import plans_for
+from airflow_pipelines.connectors.registry import check_start, check_written, connector_options, find_connector, formats_of
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.schema import RelationSchema
@@ -29,7 +24,7 @@ def check_usable(connector: Connector, schema: RelationSchema, indexes: Iterable
     :raises Problem: when its transport or format is not part of this release, or what it asks for is impossible
     """
     planned = PLANNED_TRANSPORTS.get(connector.transport)
-    if planned is not None:
+    if planned is not None and find_connector(connector.transport) is None:
         raise _missing_transport(connector, planned)
     formats = formats_of(connector.transport)
     if formats and connector.format not in formats:
@@ -43,11 +38,10 @@ def check_usable(connector: Connector, schema: RelationSchema, indexes: Iterable
     _check_processors(connector)
     if connector.direction is ConnectorDirection.OUTPUT:
         _check_output(connector, indexes)
-    if connector.transport == "datagen":
-        try:
-            plans_for(DatagenOptions.model_validate(dict(connector.transport_config)), schema, seed=0)
-        except PlanProblem as problem:
-            raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(problem)) from problem
+    try:
+        check_start(connector, schema)
+    except InvalidOptionError as error:
+        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
 
 
 def _check_processors(connector: Connector) -> None:
@@ -72,15 +66,9 @@ def _check_processors(connector: Connector) -> None:
 def _check_output(connector: Connector, indexes: Iterable[Index]) -> None:
     try:
         key_columns(connector_options(connector).index, connector.relation, indexes)
+        check_written(connector)
     except InvalidOptionError as error:
         raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
-    options = output_format(connector)
-    if isinstance(options, JsonOptions) and options.update_format not in WRITTEN_UPDATE_FORMATS:
-        known = ", ".join(sorted(WRITTEN_UPDATE_FORMATS))
-        reason = (
-            f"'update_format' {options.update_format!r} of format 'json' cannot be written by {connector.transport!r}; use {known}"
-        )
-        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, reason)
 
 
 def _missing_transport(connector: Connector, planned: PlannedTransport) -> Problem:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
+from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.indexes import key_columns
@@ -53,6 +54,7 @@ class Endpoints:
     :param session: sorts large deltas
     :param arrived: called as ``arrived(records, bytes)`` from connector threads when something came in
     :param log: the pipeline's log
+    :param pipeline: the pipeline
     :param references: what references in connectors stand for
     :param storage: the pipeline's storage folder, None where it has none
     :param fence: the run's epoch in the storage folder
@@ -67,6 +69,7 @@ class Endpoints:
         session: SparkSession,
         arrived: Callable[[int, int], None],
         log: PipelineLog,
+        pipeline: PipelineReference,
         references: References,
         storage: Path | None,
         fence: Fence | None,
@@ -82,6 +85,7 @@ class Endpoints:
         self._program = program
         self._session = session
         self._log = log
+        self._pipeline = pipeline
         self._references = references
         self._now = now
         self._streams = streams
@@ -117,7 +121,7 @@ class Endpoints:
             if connector.direction is ConnectorDirection.OUTPUT:
                 chosen = options[connector.endpoint]
                 key = key_columns(chosen.index, connector.relation, program.indexes)
-                output = OutputEndpoint(connector, chosen, self._output_opener(connector), log, key)
+                output = OutputEndpoint(connector, chosen, self._output_opener(connector, key), log, key)
                 self.outputs[output.name] = output
                 if output.sends_snapshot:
                     check_snapshot(output.name, program.views.get(output.view))
@@ -379,8 +383,8 @@ class Endpoints:
                 raise RuntimeError(f"{connector.endpoint} reads a stream program, whose processes nobody starts")
             reading = self._streams.reading
             return lambda: open_stream_source(connector, schema, reading)
-        return lambda: open_input(connector, schema, self._references, self._now)
+        return lambda: open_input(connector, schema, self._references, self._pipeline, self._now)
 
-    def _output_opener(self, connector: Connector) -> Callable[[], Any]:
+    def _output_opener(self, connector: Connector, key: tuple[str, ...]) -> Callable[[], Any]:
         schema = self._program.schemas[connector.relation]
-        return lambda: open_output(connector, schema, self._references, self._positions, self._fence)
+        return lambda: open_output(connector, schema, self._references, self._pipeline, key, self._positions, self._fence)

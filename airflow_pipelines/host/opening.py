@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -213,6 +214,7 @@ class Opening:
             self._sessions.large,
             self._arrived,
             self._log,
+            PipelineReference(str(deployment.pipeline_id), deployment.pipeline_name),
             options.references,
             storage,
             durability.fence,

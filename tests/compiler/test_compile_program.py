@@ -11,7 +11,7 @@ import pytest
 from airflow_pipelines.compiler import views
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
-from airflow_pipelines.connectors.base import UnknownOptionError
+from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark import java_errors
 from airflow_pipelines.program.column_types import ColumnType, decimal

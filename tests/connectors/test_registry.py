@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.connectors.base import ConnectorFailure, InvalidOptionError, UnknownOptionError
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.definition import PipelineReference
+from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.registry import connector_options, open_input, open_output, validate
 from airflow_pipelines.connectors.transports.file_output import FileOutput
 from airflow_pipelines.connectors.transports.null_output import NullOutput
@@ -17,6 +19,7 @@ from airflow_pipelines.references import NO_REFERENCES, References
 from airflow_pipelines.secret_files import SecretFiles
 from tests.connectors.relations import GRADES, col, relation
 
+PIPELINE = PipelineReference("0190-1", "p")
 INPUT = Connector("grades", "c", ConnectorDirection.INPUT, "file_input", {"path": "/data/g.csv"}, "csv")
 OUTPUT = Connector("v", "o", ConnectorDirection.OUTPUT, "file_output", {"path": "/data/out"}, "json")
 
@@ -96,9 +99,10 @@ def test_good_declarations() -> None:
     common = connector_options(replace(INPUT, options=options))
     assert (common.paused, common.labels, common.start_after, common.max_batch_size) == (True, ("a",), ("b",), 5)
     validate(replace(OUTPUT, options={"send_snapshot": False}), GRADES)
-    assert isinstance(open_output(OUTPUT, GRADES, NO_REFERENCES), FileOutput)
+    assert isinstance(open_output(OUTPUT, GRADES, NO_REFERENCES, PIPELINE), FileOutput)
     assert isinstance(
-        open_output(replace(OUTPUT, transport="null_output", transport_config={}, format=None), GRADES, NO_REFERENCES), NullOutput
+        open_output(replace(OUTPUT, transport="null_output", transport_config={}, format=None), GRADES, NO_REFERENCES, PIPELINE),
+        NullOutput,
     )
 
 
@@ -167,7 +171,7 @@ def test_secrets_never_show_in_messages_about_values() -> None:
 def test_environment_references(tmp_path: Path) -> None:
     (tmp_path / "g.csv").write_text("1,a,1,\n")
     declared = replace(INPUT, transport_config={"path": "${env:FOLDER}/g.csv"})
-    source = open_input(declared, GRADES, References({"FOLDER": str(tmp_path)}))
+    source = open_input(declared, GRADES, References({"FOLDER": str(tmp_path)}), PIPELINE)
     source.open(None)
     chunk = source.read(10, 1)
     assert chunk is not None
@@ -175,9 +179,9 @@ def test_environment_references(tmp_path: Path) -> None:
     with pytest.raises(
         ConnectorFailure, match=r"\$\{env:FOLDER\} has no value: give the pipeline.*AIRFLOW_PIPELINES_CONNECTOR_ENV"
     ):
-        open_input(declared, GRADES, NO_REFERENCES)
+        open_input(declared, GRADES, NO_REFERENCES, PIPELINE)
     with pytest.raises(ConnectorFailure, match="references of kind 'vault' are not supported"):
-        open_input(replace(INPUT, transport_config={"path": "${vault:a/b}"}), GRADES, NO_REFERENCES)
+        open_input(replace(INPUT, transport_config={"path": "${vault:a/b}"}), GRADES, NO_REFERENCES, PIPELINE)
 
 
 def test_references_to_secrets(tmp_path: Path) -> None:
@@ -185,16 +189,16 @@ def test_references_to_secrets(tmp_path: Path) -> None:
     secrets.write("kubernetes/store/folder", str(tmp_path))
     declared = replace(INPUT, transport_config={"path": "${secret:kubernetes:store/folder}/g.csv"})
     (tmp_path / "g.csv").write_text("1,a,1,\n")
-    source = open_input(declared, GRADES, References(secrets=secrets))
+    source = open_input(declared, GRADES, References(secrets=secrets), PIPELINE)
     source.open(None)
     chunk = source.read(10, 1)
     assert chunk is not None
     assert chunk.records == 1
     for references in (NO_REFERENCES, References(secrets=SecretFiles(tmp_path / "none"))):
         with pytest.raises(ConnectorFailure, match=r"\$\{secret:kubernetes:store/folder\} has no value"):
-            open_input(declared, GRADES, references)
+            open_input(declared, GRADES, references, PIPELINE)
     output = replace(OUTPUT, transport_config={"path": "${secret:kubernetes:store/folder}/o.csv"})
-    made = open_output(output, GRADES, References(secrets=secrets))
+    made = open_output(output, GRADES, References(secrets=secrets), PIPELINE)
     made.open(resumed=False)
     made.close()
     assert (tmp_path / "o.csv").exists()

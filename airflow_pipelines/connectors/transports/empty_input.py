@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.definition import InputDefinition
 from airflow_pipelines.engine.storage.connector_state import Position
 
 
@@ -26,3 +29,6 @@ class EmptyInput:
 
     def close(self) -> None:
         """There is nothing to let go of."""
+
+
+EMPTY_INPUT: Final = InputDefinition(name="empty_input", options=EmptyInputOptions, open=lambda *_: EmptyInput())

@@ -6,12 +6,13 @@ import posixpath
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from fsspec.core import url_to_fs
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk
+from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.formats.parquet import ParquetParser
 from airflow_pipelines.connectors.formats.parsed import Parsed, Parser
 from airflow_pipelines.connectors.transports.readers import BLOCK_BYTES, FileReader, ParquetReader, TextReader
@@ -237,3 +238,12 @@ class FileInput:
             f"file_input: {kind} {self._path}. Check the path; it is looked up on the machine where the pipeline runs, "
             "and a relative path starts at the folder in which its host was started."
         )
+
+
+def _open(options: FileInputOptions, context: InputContext) -> FileInput:
+    return FileInput(options, context.format or "", context.new_parser)
+
+
+FILE_INPUT: Final = InputDefinition(
+    name="file_input", options=FileInputOptions, open=_open, formats=("csv", "json", "parquet", "raw")
+)

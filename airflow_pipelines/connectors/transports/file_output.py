@@ -10,12 +10,14 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.definition import Delivery, Guarantee, OutputContext, OutputDefinition
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
@@ -252,3 +254,20 @@ def _append(file: io.FileIO, data: bytes) -> int:
     while view:
         view = view[file.write(view) :]
     return len(data)
+
+
+def _open(options: FileOutputOptions, context: OutputContext) -> FileOutput:
+    encoding = context.format_options
+    if not isinstance(encoding, CsvOptions | JsonOptions):
+        raise ConnectorFailure(f"file_output {options.path}: format {context.format!r} cannot be written to a file")
+    return FileOutput(options, encoding, context.positions, context.fence)
+
+
+FILE_OUTPUT: Final = OutputDefinition(
+    name="file_output",
+    options=FileOutputOptions,
+    open=_open,
+    formats=("csv", "json"),
+    guarantee=Guarantee.EXACTLY_ONCE,
+    delivery=Delivery.IN_STEP,
+)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.definition import Delivery, Guarantee, OutputDefinition
 
 
 class NullOutputOptions(BaseModel):
@@ -28,3 +31,12 @@ class NullOutput:
 
     def close(self) -> None:
         """There is nothing to let go of."""
+
+
+NULL_OUTPUT: Final = OutputDefinition(
+    name="null_output",
+    options=NullOutputOptions,
+    open=lambda *_: NullOutput(),
+    guarantee=Guarantee.EXACTLY_ONCE,
+    delivery=Delivery.IN_STEP,
+)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk
+from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.formats.parquet import ParquetParser
 from airflow_pipelines.connectors.formats.parsed import Parsed, Parser
 from airflow_pipelines.connectors.transports.http_file import HttpFiles, new_client
@@ -136,3 +137,10 @@ class UrlInput:
             num_parse_errors=0 if parsed is None else parsed.num_errors,
             end_of_input=self._done,
         )
+
+
+def _open(options: UrlInputOptions, context: InputContext) -> UrlInput:
+    return UrlInput(options, context.new_parser)
+
+
+URL_INPUT: Final = InputDefinition(name="url_input", options=UrlInputOptions, open=_open, formats=("csv", "json", "parquet", "raw"))

@@ -12,10 +12,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from airflow_pipelines.connectors.base import InvalidOptionError
 from airflow_pipelines.connectors.formats.flavors import JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.indexes import key_columns
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
-from airflow_pipelines.connectors.base import ConnectorError, UnknownOptionError
+from airflow_pipelines.connectors.base import ConnectorError
 from airflow_pipelines.connectors.http import parse_ingress
+from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.allowed_changes import allowed_changes

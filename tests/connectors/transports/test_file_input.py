@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport
+from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.registry import open_input
 from airflow_pipelines.connectors.transports import readers
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
@@ -26,7 +27,10 @@ def file_input(
     buffer_size = config.pop("buffer_size_bytes", None)
     transport = {"path": str(path), "follow": follow} | ({"buffer_size_bytes": buffer_size} if buffer_size else {})
     source = open_input(
-        Connector("grades", "c", ConnectorDirection.INPUT, "file_input", transport, format_name, config), GRADES, NO_REFERENCES
+        Connector("grades", "c", ConnectorDirection.INPUT, "file_input", transport, format_name, config),
+        GRADES,
+        NO_REFERENCES,
+        PipelineReference("0190-1", "p"),
     )
     source.open(None if position is None else json.loads(json.dumps(position)))
     return source

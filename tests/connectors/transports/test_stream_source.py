@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.connectors.base import Committing, FatalConnectorFailure, InputChunk, InvalidOptionError
+from airflow_pipelines.connectors.base import Committing, FatalConnectorFailure, InputChunk
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.registry import open_stream_source, validate
 from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
 from airflow_pipelines.engine.changes import OP

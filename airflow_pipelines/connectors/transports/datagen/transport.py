@@ -8,10 +8,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ChunkInTransaction, InputChunk
+from airflow_pipelines.connectors.definition import Declared, InputContext, InputDefinition
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
 from airflow_pipelines.connectors.transports.datagen.plans import Plan, plans_for, size_in_bytes
 from airflow_pipelines.engine.changes import TableChanges
@@ -148,3 +152,17 @@ class Datagen:
             self._plan += 1
             self._row = 0
             self._due = time.monotonic()
+
+
+def _open(options: DatagenOptions, context: InputContext) -> Datagen:
+    return Datagen(options, context.schema)
+
+
+def _check_start(options: DatagenOptions, declared: Declared) -> None:
+    try:
+        plans_for(options, declared.schema, seed=0)
+    except PlanProblem as problem:
+        raise InvalidOptionError(str(problem)) from problem
+
+
+DATAGEN: Final = InputDefinition(name="datagen", options=DatagenOptions, open=_open, check_start=_check_start)

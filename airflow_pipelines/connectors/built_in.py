@@ -1,0 +1,31 @@
+"""Where the connectors and formats of this package are. Their modules are imported when a program names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_TRANSPORTS: Final = "airflow_pipelines.connectors.transports"
+_FORMATS: Final = "airflow_pipelines.connectors.formats"
+
+BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
+    "datagen": f"{_TRANSPORTS}.datagen.transport:DATAGEN",
+    "empty_input": f"{_TRANSPORTS}.empty_input:EMPTY_INPUT",
+    "file_input": f"{_TRANSPORTS}.file_input:FILE_INPUT",
+    "url_input": f"{_TRANSPORTS}.url_input:URL_INPUT",
+}
+"""``module:ATTRIBUTE`` of an ``InputDefinition`` by the name of its transport."""
+
+BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
+    "file_output": f"{_TRANSPORTS}.file_output:FILE_OUTPUT",
+    "null_output": f"{_TRANSPORTS}.null_output:NULL_OUTPUT",
+}
+"""``module:ATTRIBUTE`` of an ``OutputDefinition`` by the name of its transport."""
+
+BUILT_IN_FORMATS: Final[Mapping[str, str]] = {
+    "csv": f"{_FORMATS}.plain:CSV",
+    "json": f"{_FORMATS}.plain:JSON",
+    "parquet": f"{_FORMATS}.plain:PARQUET",
+    "raw": f"{_FORMATS}.plain:RAW",
+}
+"""``module:ATTRIBUTE`` of a ``FormatDefinition`` by the name of the format."""

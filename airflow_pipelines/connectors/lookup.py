@@ -1,0 +1,100 @@
+"""Finds definitions by name: those of this package in a table, those of others by the entry points that they declare."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, Protocol, TypeVar
+
+from airflow_pipelines.connectors.option_errors import UnknownOptionError
+
+
+class Named(Protocol):
+    """What can be found."""
+
+    @property
+    def name(self) -> str:
+        """What programs call it."""
+
+
+Found = TypeVar("Found", bound=Named)
+
+
+class Lookup(Generic[Found]):
+    """Definitions by name, each imported when it is asked for. Those of this package come before others of the same name."""
+
+    def __init__(self, what: str, kinds: tuple[type[Any], ...], own: Mapping[str, str], group: str) -> None:
+        """Look for nothing yet.
+
+        :param what: what is looked for, for messages
+        :param kinds: the classes of definitions
+        :param own: ``module:ATTRIBUTE`` by name
+        :param group: that of the entry points of other packages, whose names are those of what they define
+        """
+        self._what = what
+        self._kinds = kinds
+        self._own = own
+        self._group = group
+        self._loaded: dict[str, Found] = {}
+        self._lock = threading.Lock()
+
+    def find(self, name: str) -> Found | None:
+        """The definition with a name; None when there is none.
+
+        :param name: as programs have it
+        :raises UnknownOptionError: when another package says that it has it, and it cannot be imported
+        """
+        with self._lock:
+            if name not in self._loaded:
+                found = self._load(name)
+                if found is None:
+                    return None
+                self._loaded[name] = found
+            return self._loaded[name]
+
+    def names(self) -> frozenset[str]:
+        """All names."""
+        return frozenset({*self._own, *(point.name for point in entry_points(group=self._group))})
+
+    def of_others(self, name: str) -> bool:
+        """Whether a definition comes from another package.
+
+        :param name: its name
+        """
+        return name not in self._own
+
+    def _load(self, name: str) -> Found | None:
+        if name in self._own:
+            module, _, attribute = self._own[name].partition(":")
+            return self._checked(name, getattr(importlib.import_module(module), attribute), "this package")
+        points = list(entry_points(group=self._group, name=name))
+        if not points:
+            return None
+        packages = sorted({_package(point) for point in points})
+        if len({point.value for point in points}) > 1:
+            listed = ", ".join(packages)
+            raise UnknownOptionError(
+                f"{self._what} {name!r} is defined by several installed packages ({listed}); uninstall all but one", name
+            )
+        point, package = points[0], packages[0]
+        try:
+            found = point.load()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise UnknownOptionError(
+                f"{self._what} {name!r} of the package {package} cannot be loaded from {point.value!r}: {reason}", name
+            ) from error
+        return self._checked(name, found, f"the package {package}")
+
+    def _checked(self, name: str, found: Any, whose: str) -> Found:
+        if not isinstance(found, self._kinds) or found.name != name:
+            expected = " or ".join(sorted(kind.__name__ for kind in self._kinds))
+            said = f"one named {found.name!r}" if isinstance(found, self._kinds) else f"{type(found).__name__}"
+            raise UnknownOptionError(f"{self._what} {name!r} of {whose} is to be an {expected} of that name, and is {said}", name)
+        return found  # type: ignore[no-any-return]
+
+
+def _package(point: EntryPoint) -> str:
+    return "?" if point.dist is None else str(point.dist.name)

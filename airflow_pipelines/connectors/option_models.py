@@ -1,0 +1,103 @@
+"""Options as programs give them, checked against their models; messages name what is wrong and what there is instead."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
+from airflow_pipelines.references import has_reference
+
+Options = TypeVar("Options", bound=BaseModel)
+_CERTAIN: Final = frozenset({"missing", "extra_forbidden"})
+"""What is wrong whatever a value is."""
+
+
+def read_options(model: type[Options], config: Mapping[str, Any], of: str, where: str) -> Options:
+    """Options without references.
+
+    :param model: of the options
+    :param config: as given
+    :param of: what they are options of, for messages; empty for those of every connector
+    :param where: what is being set up, for messages
+    :raises UnknownOptionError: for an unknown option, a missing one or a bad value
+    """
+    try:
+        return model.model_validate(dict(config))
+    except ValidationError as error:
+        raise _refused(error.errors(), model, of, where) from None
+
+
+def read_declared_options(model: type[Options], config: Mapping[str, Any], of: str, where: str) -> Options | None:
+    """Options that may hold references, whose values are not known yet.
+
+    :param model: of the options
+    :param config: as declared
+    :param of: what they are options of, for messages
+    :param where: what is being set up, for messages
+    :returns: the options; None when they cannot be known before the references are replaced
+    :raises UnknownOptionError: for what is wrong whatever the references stand for
+    """
+    try:
+        return model.model_validate(dict(config))
+    except ValidationError as error:
+        certain = [found for found in error.errors() if found["type"] in _CERTAIN or not has_reference(found.get("input"))]
+        if certain:
+            raise _refused(certain, model, of, where) from None
+        return None
+
+
+def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
+    """The message about a name that does not exist.
+
+    :param what: what kind of name it is
+    :param name: as given
+    :param known: those that exist
+    :param of: what they belong to
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name.lower().rpartition(".")[2], names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    listed = ", ".join(names) if names else "none"
+    return f"unknown {what} {name!r}{of}; known {what}s: {listed}{hint}"
+
+
+def _refused(errors: Sequence[ErrorDetails], model: type[BaseModel], of: str, where: str) -> UnknownOptionError:
+    # A misspelt option is what makes another one missing, so it is named first.
+    problem = min(errors, key=lambda found: found["type"] != "extra_forbidden")
+    place = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int)) or "value"
+    suffix = f" of {of}" if of else ""
+    if problem["type"] == "extra_forbidden":
+        known = _names(_model_at(model, problem["loc"][:-1]))
+        return UnknownOptionError(f"{where}: {unknown('option', place, known, suffix)}", place)
+    if problem["type"] == "missing":
+        return InvalidOptionError(f"{where}: option {place!r}{suffix} is missing")
+    # The value is left out: it may hold a password.
+    return InvalidOptionError(f"{where}: option {place!r}{suffix}: {problem['msg']}", place)
+
+
+def _names(model: type[BaseModel]) -> Iterator[str]:
+    """The names of options as programs write them."""
+    for name, field in model.model_fields.items():
+        yield field.alias or name
+
+
+def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
+    """The model of the options at a place within those of ``model``, whose parts are names of options, columns and numbers."""
+    for part in place:
+        if isinstance(part, str):
+            fields = {field.alias or name: field for name, field in model.model_fields.items()}
+            if part in fields:
+                model = next(_models_in(fields[part].annotation), model)
+    return model
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
