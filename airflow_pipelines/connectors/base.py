@@ -120,12 +120,12 @@ class OutputTransport(Protocol):
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write one step's changes. They are in the target when this returns.
 
-        Steps have growing numbers. A number may come again: after a crash, with other changes unless the pipeline's fault tolerance is
-        ``exactly_once``.
+        Steps have growing numbers. A number may come again: after a crash, and then with other changes unless the pipeline's fault
+        tolerance is ``exactly_once``.
 
         :returns: how many records and how many bytes were written
-        :raises ConnectorFailure: when they cannot be written; :class:`TransientConnectorFailure` when they may be later. Whatever was
-            written of the step must then be found by :meth:`CommitsSteps.committed_step`, or comes again
+        :raises ConnectorFailure: when they cannot be written; :class:`TransientConnectorFailure` when they may be later. The step
+            then comes again, unless :meth:`CommitsSteps.committed_step` says that it is there
         """
 
     def close(self) -> None:
@@ -144,8 +144,8 @@ class Rewindable(Protocol):
 class CommitsSteps(Protocol):
     """A sink whose target keeps the number of a step together with its changes: both are there, or none of them.
 
-    The target keeps it by ``OutputContext.writer``, so that several outputs can have the same target. A pipeline whose fault tolerance
-    is ``exactly_once`` does not write a step that the target has.
+    The target keeps it by ``OutputContext.writer``, so that several outputs can have the same target. A pipeline whose fault
+    tolerance is ``exactly_once`` does not write a step that the target has.
     """
 
     def committed_step(self) -> int | None:
@@ -162,8 +162,8 @@ class ConnectorFailure(Exception):
 class TransientConnectorFailure(ConnectorFailure):
     """What failed may succeed later: a connection was lost, a server is not there. The connector is unhealthy meanwhile.
 
-    The transport is closed, and after a while another is opened: an input at the position of the last chunk that was taken, an output as
-    resumed, which gets the step again that failed. An input that cannot be sought is tried again only until its first chunk.
+    The transport is closed, and after a while another is opened: an input at the position of the last chunk that was taken, an
+    output as resumed, which gets the step again that failed. One that cannot be sought is tried again until its first chunk only.
     """
 
 
