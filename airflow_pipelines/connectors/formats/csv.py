@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_pipelines.connectors.formats import columns
+from airflow_pipelines.connectors.formats.csv_columns import CsvColumns
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
@@ -51,7 +51,7 @@ class CsvParser:
         self._schema = schema
         self._options = options or CsvOptions()
         self._reader = RowReader(schema, now=now)
-        self._vectorised = columns.CsvColumns(schema, self._options.delimiter, self._options.quote)
+        self._vectorised = CsvColumns(schema, self._options.delimiter, self._options.quote)
         self._order: list[int] | None = None if self._options.headers else list(range(len(schema.columns)))
         mark, quote = re.escape(self._options.delimiter), re.escape(self._options.quote)
         self._plain = re.compile(rf"[^{mark}\r\n]*")

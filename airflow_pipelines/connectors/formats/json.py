@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_pipelines.connectors.formats import columns, jsontext
+from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
+from airflow_pipelines.connectors.formats.json_columns import GREATEST_WEIGHT, JsonColumns
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
@@ -18,9 +19,9 @@ from airflow_pipelines.engine.schema import RelationSchema
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NEXT_RECORD = re.compile(r"^[{\[]", re.MULTILINE)
-_GREATEST_WEIGHT = 10_000
 _DEBEZIUM = {"c": (False, True), "r": (False, True), "u": (True, True), "d": (True, False)}
 """Of each operation whether a row goes, and whether one comes."""
+_ACTIONS = frozenset({"insert", "delete", "update"})
 _Change: TypeAlias = tuple[Op, list[Any], list[str] | None]
 _BOM = b"\xef\xbb\xbf"
 
@@ -63,11 +64,9 @@ class JsonParser:
         forms = FORMS[self._options.json_flavor]
         self._reader = RowReader(schema, forms, now)
         self._vectorised = (
-            columns.JsonColumns(
-                schema, self._reader, inserts=self._options.update_format == "insert_delete", array=self._options.array
-            )
-            if not forms.has_numeric_times and self._options.update_format in {"insert_delete", "raw"}
-            else None
+            None
+            if forms.has_numeric_times
+            else JsonColumns(schema, self._reader, self._options.update_format, array=self._options.array)
         )
 
     def parse(self, data: bytes, first_index: int = 0) -> Parsed:
@@ -93,11 +92,10 @@ class JsonParser:
         buffer = RowBuffer(self._schema)
         self._reader.begin()
         if self._vectorised is not None:
-            arrays = self._vectorised.read(data)
-            if arrays is not None:
-                rows = len(arrays[0]) if arrays else 0
-                buffer.add_inserts(arrays, rows)
-                return buffer.finish(len(data) + skipped, first_index + rows)
+            read = self._vectorised.read(data)
+            if read is not None:
+                buffer.add_changes(read.columns, read.operations)
+                return buffer.finish(len(data) + skipped, first_index + read.records)
         # Bytes that are not UTF-8 become lone surrogates, which every string conversion refuses.
         text = data.decode("utf-8", "surrogateescape")
         end, index = self._records(text, first_index, buffer, final)
@@ -169,20 +167,21 @@ class JsonParser:
 
     def _weighted(self, value: Any) -> Sequence[_Change]:
         weight = value.get("weight") if isinstance(value, dict) and "data" in value else None
-        if type(weight) is not int or abs(weight) > _GREATEST_WEIGHT:
-            raise RecordProblem(f'not a weighted row; wanted {{"weight": n, "data": row}}, n between +/-{_GREATEST_WEIGHT}')
+        if type(weight) is not int or abs(weight) > GREATEST_WEIGHT:
+            raise RecordProblem(f'not a weighted row; wanted {{"weight": n, "data": row}}, n between +/-{GREATEST_WEIGHT}')
         row = value["data"]
         change: _Change = (Op.INSERT, self._reader.row(row), None) if weight > 0 else (Op.DELETE, self._reader.key(row), None)
         return [change] * abs(weight)
 
     def _of_debezium(self, value: Any) -> Sequence[_Change]:
         # With schemas switched off in Debezium, the payload comes alone.
-        payload = value.get("payload", value) if isinstance(value, dict) else None
-        if not isinstance(payload, dict) or payload.get("op") not in _DEBEZIUM:
+        payload = value if not isinstance(value, dict) or value.get("payload") is None else value["payload"]
+        operation = payload.get("op") if isinstance(payload, dict) else None
+        if not isinstance(payload, dict) or not isinstance(operation, str) or operation not in _DEBEZIUM:
             raise RecordProblem(
                 'not a change of Debezium; wanted {"payload": {"op": "c", "u", "d" or "r", "before": row, "after": row}}'
             )
-        gone, comes = _DEBEZIUM[payload["op"]]
+        gone, comes = _DEBEZIUM[operation]
         changes: list[_Change] = []
         if gone and payload.get("before") is not None:
             changes.append((Op.DELETE, self._reader.key(payload["before"]), None))
@@ -193,6 +192,9 @@ class JsonParser:
         return changes
 
     def _change(self, value: Any) -> _Change:
+        if isinstance(value, dict) and len(value) > 1:
+            # Some writers give all three, and null for those that it is not.
+            value = {action: row for action, row in value.items() if row is not None or action not in _ACTIONS}
         if not isinstance(value, dict) or len(value) != 1:
             raise RecordProblem('not a change; wanted {"insert": row}, {"delete": row} or {"update": row}')
         ((action, row),) = value.items()

@@ -91,12 +91,19 @@ class RowBuffer:
 
     def add_inserts(self, columns: Sequence[ArrowColumn], rows: int) -> None:
         """Add rows that are already Arrow arrays of the schema's types, one per column."""
-        if rows == 0:
+        self.add_changes(columns, pa.repeat(pa.scalar(int(Op.INSERT), pa.int8()), rows))
+
+    def add_changes(self, columns: Sequence[ArrowColumn], operations: ArrowColumn) -> None:
+        """Add changes that are already Arrow arrays.
+
+        :param columns: one per column, of the schema's types
+        :param operations: what each change is
+        """
+        if not len(operations):
             return
         self._flush()
-        operations = pa.array([int(Op.INSERT)], pa.int8()).take(pa.array([0] * rows, pa.int32()))
         self._tables.append(pa.Table.from_arrays([*columns, operations], schema=changes_schema(self._schema)))
-        self._records += rows
+        self._records += len(operations)
 
     def reject(self, index: int, message: str) -> None:
         """Note a malformed record."""

@@ -241,7 +241,8 @@ JSON_VALUES = st.one_of(
 @st.composite
 def json_cases(draw: st.DrawFn) -> tuple[RelationSchema, JsonOptions, bytes]:
     schema = draw(SCHEMAS)
-    options = JsonOptions(update_format=draw(st.sampled_from(["raw", "insert_delete"])), array=draw(st.booleans()))
+    update_format = draw(st.sampled_from(["raw", "insert_delete", "weighted", "debezium"]))
+    options = JsonOptions(update_format=update_format, array=draw(st.booleans()))
     tame = draw(st.booleans())
     records = []
     for _ in range(draw(st.integers(0, 4))):
@@ -255,10 +256,7 @@ def json_cases(draw: st.DrawFn) -> tuple[RelationSchema, JsonOptions, bytes]:
             value = draw(_tame_json(column.name.lower()) if tame else st.one_of(_tame_json(column.name.lower()), JSON_VALUES))
             members.append(f"{json.dumps(name)}: {value}")
         record = "{" + ", ".join(members) + "}"
-        if options.update_format == "insert_delete":
-            action = "insert" if tame else draw(st.sampled_from(["insert", "insert", "delete", "update", "x"]))
-            record = f'{{"{action}": {record if tame else draw(st.sampled_from([record, record, record, "null", "[]"]))}}}'
-        records.append(record)
+        records.append(draw(_json_record(update_format, record, tame)))
     glue = draw(st.sampled_from(["\n", "\n", "\r\n", " ", ""]))
     if options.array:
         text = (
@@ -270,6 +268,32 @@ def json_cases(draw: st.DrawFn) -> tuple[RelationSchema, JsonOptions, bytes]:
     else:
         text = glue.join(records) + draw(st.sampled_from(["\n", "", "x"] if not tame else ["\n"]))
     return schema, options, text.encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def _json_record(draw: st.DrawFn, update_format: str, row: str, tame: bool) -> str:
+    """A record with a row, which may be broken in every way when it is not tame."""
+    row = row if tame else draw(st.sampled_from([row, row, row, row, "null", "[]"]))
+    other = draw(st.sampled_from(["null", row])) if tame else draw(st.sampled_from(["null", row, "{}", "1", "[]"]))
+    match update_format:
+        case "insert_delete":
+            action = draw(st.sampled_from(["insert", "insert", "delete"] if tame else ["insert", "delete", "update", "x"]))
+            beside = draw(st.sampled_from(["", "", ', "update": null', ', "delete": null', ', "insert": null', ', "x": null']))
+            return f'{{"{action}": {row}{beside if not tame else ""}}}'
+        case "weighted":
+            weights = ["1", "1", "-1", "3", "-2"] if tame else ["1", "-1", "0", "2", "10001", "1.0", "null", "true", '"1"']
+            return f'{{"weight": {draw(st.sampled_from(weights))}, "data": {row}}}'
+        case "debezium":
+            op = draw(st.sampled_from(["c", "r", "u", "d"] if tame else ["c", "u", "d", "x"]))
+            before, after = (row, other) if op == "d" else (other, row)
+            payload = f'{{"before": {before}, "after": {after}, "op": "{op}"}}'
+            if not tame and draw(st.booleans()):
+                payload = payload.replace(f'"{op}"', draw(st.sampled_from(["null", "[]", "1", '"c"'])))
+            whole = draw(st.sampled_from(["alone", "wrapped"])) if tame else draw(st.sampled_from(["alone", "wrapped", "both"]))
+            beside = ', "op": "c", "after": {}' if whole == "both" else ""
+            return payload if whole == "alone" else f'{{"payload": {payload}{beside}}}'
+        case _:
+            return row
 
 
 def _tame_json(name: str) -> st.SearchStrategy[str]:
@@ -285,6 +309,8 @@ def _tame_json(name: str) -> st.SearchStrategy[str]:
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw", array=True), b'[{"s":"a"}]} {"records":[{"s":"b"}]'), False)
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'{"s":"a"}{"s":"b"}\n{"s":\n"c"}'), False)
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'{"s":"a","s":"b"}'), False)
+@example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'null\n{"s":"a"}'), False)
+@example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'{"s":"a"}\nnull\n{"s":"b"}'), False)
 def test_json(case: tuple[RelationSchema, JsonOptions, bytes], prefix: bool) -> None:
     schema, options, data = case
     assert_both_ways_agree(JsonParser, schema, options, data, prefix)
@@ -308,3 +334,15 @@ def test_plain_data_is_read_by_column() -> None:
     )
     assert assert_both_ways_agree(JsonParser, schema, JsonOptions(), f"{insert}\n{insert}".encode(), False)
     assert assert_both_ways_agree(JsonParser, schema, JsonOptions(array=True), f"[{insert},{insert}]".encode(), False)
+    mixed = f"{insert}\n{insert.replace('insert', 'delete')}\n{insert}"
+    assert assert_both_ways_agree(JsonParser, schema, JsonOptions(), mixed.encode(), False)
+    weighted = f'{{"weight": 2, "data": {record}}}\n{{"weight": -1, "data": {record}}}'
+    assert assert_both_ways_agree(JsonParser, schema, JsonOptions(update_format="weighted"), weighted.encode(), False)
+    payloads = [
+        f'{{"op": "c", "before": null, "after": {record}}}',
+        f'{{"op": "u", "before": {record}, "after": {record}, "source": {{"lsn": 1}}}}',
+        f'{{"op": "d", "before": {record}, "after": null}}',
+    ]
+    for records in (payloads, [f'{{"payload": {payload}}}' for payload in payloads]):
+        data = "\n".join(records).encode()
+        assert assert_both_ways_agree(JsonParser, schema, JsonOptions(update_format="debezium"), data, False)
