@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_pipelines.streams.clock import StepClock, SystemClock
-from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Batch
 from airflow_pipelines.streams.failures import note_element
 from airflow_pipelines.streams.functions import Function, own_copy
-from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
 
@@ -20,7 +19,7 @@ class SinkContext:
 
     def __init__(self) -> None:
         self.element_timestamp: int | None = None
-        self.watermark = 0
+        self.watermark = MIN_TIMESTAMP
 
     def timestamp(self) -> int | None:
         """Event time of the element.
@@ -81,7 +80,7 @@ class _FunctionWriter(SinkWriter):
         self._function = function
         self._name = subtask.name
         self._context = SinkContext()
-        function.open(RuntimeContext(subtask, 1, {}, MetricGroup(), StepClock(SystemClock().now()), None))
+        function.open(RuntimeContext(subtask, StepClock(SystemClock().now()), None))
 
     def write(self, batch: Batch) -> None:
         invoke, context = self._function.invoke, self._context

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 
-class StreamProgramError(Exception):
+class ExplainedError(Exception):
+    """An error whose message says what the program did wrong, so that lines of this package in its traceback add nothing."""
+
+
+class StreamProgramError(ExplainedError):
     """A program asks for what a stream cannot do. The message says where, and what to do instead."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.errors import ExplainedError
 
 _MACHINERY = str(Path(__file__).parent.parent)
 _NOTED = "_stream_operator"
@@ -70,7 +70,7 @@ def user_traceback(error: BaseException) -> TracebackType | None:
     """
     frames = list(_frames(error.__traceback__))
     users = [number for number, each in enumerate(frames) if not is_machinery(each.tb_frame.f_code.co_filename)]
-    if not isinstance(error, StreamProgramError):
+    if not isinstance(error, ExplainedError):
         return frames[users[0]] if users else error.__traceback__
     if not users:
         return None

@@ -12,7 +12,6 @@ from typing import Any
 from airflow_pipelines.streams.clock import StepClock, SystemClock
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.functions import Function, own_copy
-from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
@@ -119,28 +118,34 @@ class FunctionSource(Source):
         return (0,)
 
     def open(self, split: Any, position: Any | None) -> FunctionReader:
+        """Read the function, which is told of nothing but its class."""
+        return self.open_in(SubtaskInfo(type(self.function).__name__, 0, 1), split, position)
+
+    def open_in(self, subtask: SubtaskInfo, split: Any, position: Any | None) -> FunctionReader:
         """Read the function."""
-        return FunctionReader(own_copy(self.function), position)
+        return FunctionReader(own_copy(self.function), subtask, position)
 
 
 class FunctionReader(SourceReader):
     """Reads a source function.
 
     :param function: the function, which is the reader's own
+    :param subtask: where it runs
     :param position: where it goes on, None for the beginning
     """
 
-    def __init__(self, function: SourceFunction, position: Any | None) -> None:
+    def __init__(self, function: SourceFunction, subtask: SubtaskInfo, position: Any | None) -> None:
         self._function = function
         self._context = SourceContext()
         self._quick_ones = _MANY
-        name = type(function).__name__
-        function.open(RuntimeContext(SubtaskInfo(name, 0, 1), 1, {}, MetricGroup(), StepClock(SystemClock().now()), None))
+        function.open(RuntimeContext(subtask, StepClock(SystemClock().now()), None))
         if position is not None:
             function.restore_state(position)
         elements = function.run(self._context)
         if not hasattr(elements, "__iter__"):
-            raise StreamProgramError(f"{name}.run() returned {elements!r}: it must yield the elements of the source.")
+            raise StreamProgramError(
+                f"{type(function).__name__}.run() returned {elements!r}: it must yield the elements of the source."
+            )
         self._elements: Iterator[Any] = iter(elements)
 
     def poll(self, limit: int) -> Polled:

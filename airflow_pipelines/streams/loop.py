@@ -272,11 +272,17 @@ class ChainTask:
         node_id = step.node.id
         operator.output = self._fanouts[(node_id, None)]
         operator.context = OperatorContext(
-            subtask=SubtaskInfo(step.name, self.index, self.chain.parallelism, self._settings.attempt),
-            max_parallelism=self.chain.max_parallelism,
+            subtask=SubtaskInfo(
+                step.name,
+                self.index,
+                self.chain.parallelism,
+                self._settings.attempt,
+                self.chain.max_parallelism,
+                self._settings.job_parameters,
+                metrics,
+            ),
             settings=self._settings,
             clock=self._clock,
-            metrics=metrics,
             is_input_bounded=step.is_input_bounded,
             store=self._stores.get(step.uid),
             side_output=lambda tag: self._fanouts.get((node_id, tag)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.sinks import SubtaskInfo
@@ -15,27 +13,13 @@ class RuntimeContext(KeyedStates):
     """Where a function runs, and its state.
 
     :param subtask: which of the parallel instances it is
-    :param max_parallelism: number of key groups
-    :param job_parameters: what the program gives to its functions
-    :param metrics: its metrics
     :param clock: the time of the step
     :param store: the state by key, None on a stream without keys
     """
 
-    def __init__(
-        self,
-        subtask: SubtaskInfo,
-        max_parallelism: int,
-        job_parameters: Mapping[str, str],
-        metrics: MetricGroup,
-        clock: StepClock,
-        store: KeyedStore | None,
-    ) -> None:
+    def __init__(self, subtask: SubtaskInfo, clock: StepClock, store: KeyedStore | None) -> None:
         super().__init__(store, clock, subtask.name)
         self._subtask = subtask
-        self._max_parallelism = max_parallelism
-        self._job_parameters = job_parameters
-        self._metrics = metrics
 
     def get_task_name(self) -> str:
         """The name of the operator.
@@ -63,7 +47,7 @@ class RuntimeContext(KeyedStates):
 
         :returns: the number of key groups
         """
-        return self._max_parallelism
+        return self._subtask.max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
         """Which parallel instance this is.
@@ -86,13 +70,13 @@ class RuntimeContext(KeyedStates):
         :param default_value: when there is none
         :returns: its value
         """
-        return self._job_parameters.get(key, default_value)
+        return self._subtask.job_parameters.get(key, default_value)
 
     def get_metrics_group(self) -> MetricGroup:
         """Metrics of the operator.
 
         :returns: where they are made
         """
-        return self._metrics
+        return self._subtask.metrics
 
     get_metric_group = get_metrics_group

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.metrics import MetricGroup
 
 
 @dataclass(frozen=True)
 class SubtaskInfo:
-    """Which of the parallel instances of an operator this is.
+    """Which of the parallel instances of an operator this is, and what it may know.
 
     :param name: of the operator
     :param index: from 0
     :param parallelism: how many there are
     :param attempt: from 0, one more for each restart
+    :param max_parallelism: how many there can ever be
+    :param job_parameters: what the program gives to its functions
+    :param metrics: where its metrics are made
     """
 
     name: str
     index: int
     parallelism: int
     attempt: int = 0
+    max_parallelism: int = 1
+    job_parameters: Mapping[str, str] = field(default_factory=dict, compare=False)
+    metrics: MetricGroup = field(default_factory=MetricGroup, compare=False)
 
     @property
     def name_with_subtasks(self) -> str:

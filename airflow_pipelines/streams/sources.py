@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.values import isolate_all
 
 
@@ -91,6 +92,17 @@ class Source(ABC):
         :param position: what :meth:`SourceReader.position` gave, None for the beginning
         :returns: the reader
         """
+
+    def open_in(self, subtask: SubtaskInfo, split: Any, position: Any | None) -> SourceReader:
+        """Read a split, and know which task reads it. Calls :meth:`open` unless a source does more.
+
+        :param subtask: which of the parallel instances reads it
+        :param split: see :meth:`open`
+        :param position: see :meth:`open`
+        :returns: the reader
+        """
+        del subtask
+        return self.open(split, position)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from airflow_pipelines.datastream import (
 from airflow_pipelines.datastream.common import RestartStrategies
 from airflow_pipelines.datastream.state import ValueStateDescriptor
 from airflow_pipelines.datastream.window import TumblingEventTimeWindows
+from airflow_pipelines.streams.elements import MIN_TIMESTAMP
 from airflow_pipelines.streams.function_source import FunctionSource
 from tests.datastream.programs import Contents, collected, environment, first, timed
 
@@ -319,6 +320,48 @@ def test_functions_have_parameters_and_metrics():
     env.get_config().set_global_job_parameters({"factor": "3"})
     env.from_collection([1, 2]).map(Metered()).uid("metered").print()
     assert env.execute().get_all_accumulator_results() == {"metered/0": {"mine.elements": 2}}
+
+
+class _Told:
+    """What the context of a function says of its place."""
+
+    def open(self, runtime_context):
+        self.told = (
+            runtime_context.get_job_parameter("factor"),
+            runtime_context.get_task_name_with_subtasks(),
+            runtime_context.get_max_number_of_parallel_subtasks(),
+            runtime_context.get_attempt_number(),
+        )
+        self.counter = runtime_context.get_metrics_group().counter("elements")
+
+
+class _ToldSource(_Told, SourceFunction):
+    def run(self, ctx):
+        self.counter.inc()
+        yield self.told
+
+
+class _ToldSink(_Told, SinkFunction):
+    def invoke(self, value, context):
+        self.counter.inc()
+        TOLD.append((value, self.told, context.current_watermark()))
+        if self.told[-1] == 0:
+            raise RuntimeError("the first attempt")
+
+
+TOLD = []
+
+
+def test_functions_of_sources_and_sinks_are_told_where_they_run_and_have_metrics():
+    TOLD.clear()
+    env = environment().set_max_parallelism(16)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 0))
+    env.get_config().set_global_job_parameters({"factor": "3"})
+    env.add_source(_ToldSource(), "told").uid("in").add_sink(_ToldSink()).name("out").uid("out")
+    assert env.execute().get_all_accumulator_results() == {"in/0": {"elements": 1}, "out/0": {"elements": 1}}
+    assert [
+        (("3", "Source: told (1/1)", 16, attempt), ("3", "out (1/1)", 16, attempt), MIN_TIMESTAMP) for attempt in (0, 1)
+    ] == TOLD
 
 
 def test_a_program_that_never_executes_its_sinks_is_told_so(caplog):

@@ -7,11 +7,14 @@ import traceback
 
 import pytest
 
+from airflow_pipelines.datastream.common import JsonRowDeserializationSchema, Types
 from airflow_pipelines.datastream.functions import KeyedProcessFunction, MapFunction
 from airflow_pipelines.datastream.state import ValueStateDescriptor
 from airflow_pipelines.streams.errors import NoKeyError, StreamProgramError
 from airflow_pipelines.streams.values import CannotCopyError
 from tests.datastream.programs import environment
+
+ROW = Types.ROW_NAMED(["a"], [Types.INT()])
 
 
 def raised_by(stream):
@@ -40,6 +43,22 @@ def test_an_error_of_the_program_has_no_frames_of_the_machinery():
     assert error.__notes__ == ["in operator 'Sum', element: (None, 2)"]
     error = raised_by(environment().from_collection([1]).key_by(lambda number: number).process(_StateInOpen()))
     assert names(error) == ["raised_by", "execute", "open"]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        lambda env: env.from_collection([1]).map(lambda number: "text", Types.INT()),
+        lambda env: env.from_collection([b"{"]).map(JsonRowDeserializationSchema.builder().type_info(ROW).build().deserialize),
+    ],
+)
+def test_a_value_that_does_not_fit_has_no_frames_of_the_machinery(stream):
+    env = environment()
+    stream(env).print()
+    with pytest.raises((TypeError, ValueError)) as raised:
+        env.execute()
+    assert names(raised.value)[1:] == ["execute"]
+    assert raised.value.__notes__[0].startswith("in operator 'Map', ")
 
 
 def test_a_value_that_cannot_be_given_on_is_named_by_the_path_to_it():

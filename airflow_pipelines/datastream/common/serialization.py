@@ -8,9 +8,10 @@ from typing import Any
 from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.type_information import TypeInformation
 from airflow_pipelines.datastream.common.typeinfo import Types
+from airflow_pipelines.streams.errors import ExplainedError
 
 
-class SerializationError(ValueError):
+class SerializationError(ExplainedError, ValueError):
     """A message cannot be read or written."""
 
 

@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from airflow_pipelines.streams.errors import ExplainedError
+
 Converter = Callable[[Any], Any]
 
 
-class TypeConversionError(TypeError):
+class TypeConversionError(ExplainedError, TypeError):
     """A value does not fit the type that a program declares.
 
     :param reason: what does not fit, and what to do

@@ -5,13 +5,29 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import ColumnElement, Date, DateTime, FromClause, Select, Time, and_, case, column, literal, or_, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    DateTime,
+    Dialect,
+    FromClause,
+    Select,
+    Time,
+    and_,
+    case,
+    column,
+    literal,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy import table as table_of
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from airflow_pipelines.datastream.common.basic_types import BasicType, BasicTypeInfo
@@ -24,8 +40,26 @@ from airflow_pipelines.streams.sources import Polled, SourceReader
 
 _ATTEMPTS = 4
 _LONGEST_WAIT_S = 5.0
+
+
+class _Decimals(TypeDecorator[Decimal]):
+    """Decimals also of databases that have none, such as SQLite, where numbers become floats."""
+
+    impl = NullType
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Make a decimal of the digits that the database shows; what has others is refused where the type is known."""
+        del dialect
+        try:
+            return Decimal(str(value)) if isinstance(value, float | str) else value
+        except InvalidOperation:
+            return value
+
+
 # Databases without types for time keep texts, which SQLAlchemy makes values of when it knows the type.
 _SQL_TYPES: dict[BasicType, type[TypeEngine[Any]]] = {
+    BasicType.BIG_DEC: _Decimals,
     BasicType.SQL_DATE: Date,
     BasicType.SQL_TIME: Time,
     BasicType.SQL_TIMESTAMP: DateTime,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
@@ -34,6 +36,8 @@ def database_url(url: str, user_name: str | None, password: str | None) -> URL:
         made = make_url(_translated(url))
     except ArgumentError:
         raise ValueError("url is neither a URL of JDBC such as 'jdbc:postgresql://host/db' nor one of SQLAlchemy") from None
+    if made.get_backend_name() == "sqlite":
+        return made  # A file has no users: as with JDBC, they are left out.
     if user_name is not None:
         made = made.set(username=user_name)
     return made if password is None else made.set(password=password)
@@ -88,6 +92,7 @@ class JdbcWriter(SinkWriter):
         self._engine = engine
         self._statement = text(statement)
         self._convert = convert
+        self._parameter = _sqlite_parameter if engine.dialect.name == "sqlite" else _parameter
         self._batch_size = batch_size
         self._interval = batch_interval_ms / 1000
         self._attempts = max_retries + 1
@@ -96,9 +101,9 @@ class JdbcWriter(SinkWriter):
 
     def write(self, batch: Batch) -> None:
         """Take rows."""
-        size, convert = self._batch_size, self._convert
+        size, convert, parameter = self._batch_size, self._convert, self._parameter
         for value in batch.values:
-            self._rows.append(_parameters(convert(value)))
+            self._rows.append({f"p{position}": parameter(field) for position, field in enumerate(convert(value))})
             if len(self._rows) >= size:
                 self._flush()
         if self._interval and time.monotonic() - self._last_flush >= self._interval:
@@ -125,11 +130,20 @@ class JdbcWriter(SinkWriter):
         self._engine.dispose()
 
 
-def _parameters(row: Sequence[Any]) -> dict[str, Any]:
-    return {f"p{position}": _parameter(value) for position, value in enumerate(row)}
-
-
 def _parameter(value: Any) -> Any:
     if not isinstance(value, Instant):
         return value
     return datetime.fromtimestamp(value.seconds, UTC).replace(microsecond=value.nanos // 1000)
+
+
+def _sqlite_parameter(value: Any) -> Any:
+    """SQLite has numbers, texts and bytes. A column of numbers makes a number of the text of one."""
+    given = _parameter(value)
+    match given:
+        case Decimal():
+            return str(given)
+        case datetime():
+            return given.isoformat(" ")
+        case date() | time_of_day():
+            return given.isoformat()
+    return given

@@ -17,7 +17,6 @@ from airflow_pipelines.streams.clock import StepClock, SystemClock
 from airflow_pipelines.streams.functions import Function, ProcessAllWindowFunction, ProcessWindowFunction, own_copy
 from airflow_pipelines.streams.graph.chains import Chain, Step
 from airflow_pipelines.streams.graph.function_sources import nested_code
-from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import SubtaskInfo
@@ -54,9 +53,15 @@ def kept_states(
         return None
     opening = [each for each in functions if type(each).open is not Function.open]
     if opening:
-        subtask = SubtaskInfo(step.name, 0, chain.parallelism)
+        subtask = SubtaskInfo(
+            step.name,
+            0,
+            chain.parallelism,
+            max_parallelism=chain.max_parallelism,
+            job_parameters=settings.job_parameters,
+        )
         try:
-            asked = _opened(opening, lambda: _recording(subtask, chain.max_parallelism, settings), seconds)
+            asked = _opened(opening, lambda: _recording(subtask), seconds)
         except Exception as error:  # noqa: BLE001 (it matters only when the program runs)
             _log.warning(
                 "The states of the operator %r are not known before it runs, because open() raised %s: %s",
@@ -80,9 +85,8 @@ def _asks_while_it_runs(function: Function) -> bool:
     return any(not _STATES_OF_WINDOWS.isdisjoint(code.co_names) for each in own for code in nested_code(each.__code__))
 
 
-def _recording(subtask: SubtaskInfo, max_parallelism: int, settings: TaskSettings) -> _Recording:
-    clock, store = StepClock(SystemClock().now()), KeyedStore(max_parallelism)
-    return _Recording(subtask, max_parallelism, settings.job_parameters, MetricGroup(), clock, store)
+def _recording(subtask: SubtaskInfo) -> _Recording:
+    return _Recording(subtask, StepClock(SystemClock().now()), KeyedStore(subtask.max_parallelism))
 
 
 class _Recording(RuntimeContext):

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Batch
-from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.state.store import KeyedStore
@@ -74,20 +73,16 @@ class OperatorContext:
     """What an operator is given by the loop.
 
     :param subtask: which of the parallel instances it is
-    :param max_parallelism: number of key groups
     :param settings: what holds for the whole program
     :param clock: the time of the current step
-    :param metrics: its metrics
     :param is_input_bounded: whether all that it reads ends by itself
     :param store: the state by key; None for an operator without keys
     :param side_output: gives where the values of a tag go
     """
 
     subtask: SubtaskInfo
-    max_parallelism: int
     settings: TaskSettings
     clock: StepClock
-    metrics: MetricGroup
     is_input_bounded: bool
     store: KeyedStore | None
     side_output: Callable[[str], Output | None]

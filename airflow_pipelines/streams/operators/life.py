@@ -14,14 +14,7 @@ def runtime_context(context: OperatorContext) -> RuntimeContext:
     :param context: of its operator
     :returns: the context for ``open``
     """
-    return RuntimeContext(
-        subtask=context.subtask,
-        max_parallelism=context.max_parallelism,
-        job_parameters=context.settings.job_parameters,
-        metrics=context.metrics,
-        clock=context.clock,
-        store=context.store,
-    )
+    return RuntimeContext(context.subtask, context.clock, context.store)
 
 
 class FunctionLife:

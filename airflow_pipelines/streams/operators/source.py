@@ -128,7 +128,7 @@ class SourceOperator(Operator):
         event_time = None if self._spec.event_time is None else EventTime(self._spec.event_time, self.context)
         if event_time is not None and event_time_state is not None:
             event_time.restore(event_time_state)
-        return _Split(number, self._spec.source.open(description, position), event_time, finished)
+        return _Split(number, self._spec.source.open_in(self.context.subtask, description, position), event_time, finished)
 
     @property
     def has_ended(self) -> bool:

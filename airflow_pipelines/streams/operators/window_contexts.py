@@ -74,7 +74,7 @@ class WindowTriggerContext(Trigger.TriggerContext):
 
     def get_metric_group(self) -> MetricGroup:
         """Metrics of the operator."""
-        return self._operator.context.metrics
+        return self._operator.context.subtask.metrics
 
     def get_current_watermark(self) -> int:
         """How far event time has come."""

@@ -116,7 +116,7 @@ class _Windows(KeyedOperator):
         self._merge_context = MergeContext(self)
         self._evaluation_context = EvaluationContext(self, self._merging is not None)
         self._evaluate = self._evaluation()
-        self._dropped = self.context.metrics.counter(LATE_DROPPED)
+        self._dropped = self.context.subtask.metrics.counter(LATE_DROPPED)
         for life in self._lives:
             life.open(self.context)
 

@@ -60,7 +60,14 @@ def sources_of(bound: BoundProgram) -> dict[str, NamedSource]:
     for chain in bound.plan.chains:
         operator = chain.head.node.operator
         if isinstance(operator, Read) and not isinstance(operator.source, RelationSource):
-            found[chain.head.uid] = NamedSource(chain.head.uid, chain.head.name, operator.source, chain.parallelism)
+            found[chain.head.uid] = NamedSource(
+                chain.head.uid,
+                chain.head.name,
+                operator.source,
+                chain.parallelism,
+                chain.max_parallelism,
+                bound.settings.job_parameters,
+            )
     return found
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -16,6 +16,7 @@ from airflow_pipelines.streams.function_source import FunctionReader
 from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.reading.outbox import Outbox, Piece
 from airflow_pipelines.streams.reading.positions import KeptPosition, SourcePosition
+from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.sources import Source, SourceReader
 
 _SHORTEST_WAIT = 0.001
@@ -33,12 +34,16 @@ class NamedSource:
     :param name: for people
     :param source: the source
     :param parallelism: how many tasks read it
+    :param max_parallelism: how many tasks there can ever be
+    :param job_parameters: what the program gives to its functions
     """
 
     uid: str
     name: str
     source: Source
     parallelism: int
+    max_parallelism: int = 1
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -100,11 +105,23 @@ class SourceReading:
         for number, description in enumerate(descriptions):
             if number not in position.ended:
                 with self._noting(f"opening split {number}"):
-                    self._splits.append(_Split(number, source.open(description, position.of_split(number))))
+                    self._splits.append(
+                        _Split(number, source.open_in(self._subtask(number), description, position.of_split(number)))
+                    )
         self._turn.extend(self._splits)
         self._outbox.begin(position)
         if not self._turn:
             self._end()
+
+    def _subtask(self, split: int) -> SubtaskInfo:
+        source = self._source
+        return SubtaskInfo(
+            source.name,
+            split % source.parallelism,
+            source.parallelism,
+            max_parallelism=source.max_parallelism,
+            job_parameters=source.job_parameters,
+        )
 
     def _end(self) -> None:
         self._has_ended = True

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,29 @@ def test_values_become_what_databases_take(tmp_path: Path, database: Path) -> No
     writer.write(_batch((1, Instant(1, 5_000_000))))
     writer.prepare()
     assert _rows(database) == [(1, "1970-01-01 00:00:01.005000+00:00")]
+
+
+def test_sqlite_gets_the_text_of_what_it_has_no_type_for(tmp_path: Path) -> None:
+    file = tmp_path / "d.db"
+    fields = [Types.BIG_DEC(), Types.BIG_DEC(), Types.SQL_DATE(), Types.SQL_TIME(), Types.SQL_TIMESTAMP(), Types.BOOLEAN()]
+    moment = datetime(2024, 5, 1, 10, 20, 30, 5000)
+    with sqlite3.connect(file) as connection:
+        connection.execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, exact TEXT, number DECIMAL(10, 2), day DATE, at TIME, ts TIMESTAMP, b BOOLEAN)"
+        )
+    sink = JdbcSink.sink("INSERT INTO t VALUES (NULL, ?, ?, ?, ?, ?, ?)", Types.ROW(fields), _options(file))
+    writer = sink.open(TASK)
+    writer.write(_batch((Decimal("1.50"), Decimal("1.50"), moment.date(), moment.time(), moment, True), (None,) * 6))
+    writer.prepare()
+    assert _rows(file) == [
+        (1, "1.50", 1.5, "2024-05-01", "10:20:30.005000", "2024-05-01 10:20:30.005000", 1),
+        (2, *(None,) * 6),
+    ]
+
+
+def test_a_file_of_sqlite_has_no_users(database: Path) -> None:
+    assert str(database_url(f"jdbc:sqlite:{database}", "me", "hush")) == f"sqlite:///{database}"
+    assert str(database_url(f"sqlite:///{database}", "me", "hush")) == f"sqlite:///{database}"
 
 
 @pytest.mark.parametrize(

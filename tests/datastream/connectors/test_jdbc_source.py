@@ -172,6 +172,19 @@ def test_ranges_have_each_row_once(database: Path) -> None:
     assert _builder(database).set_splits("part", 0, 1, 1).build().splits(4) == [("part", None, None)]
 
 
+def test_decimals_are_made_of_what_a_database_without_them_has(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    _execute(path, "CREATE TABLE v (id INTEGER PRIMARY KEY, number DECIMAL(10, 2), exact TEXT)")
+    _execute(path, "INSERT INTO v VALUES (?, ?, ?)", (1, "1.50", "1.50"), (2, "7", "1e400"), (3, None, None))
+    names = ["number", "exact"]
+    builder = JdbcSource.builder().set_connection_options(_options(path)).set_table("v").set_order_columns("id")
+    source = builder.set_type_info(Types.ROW_NAMED(names, [Types.BIG_DEC(), Types.BIG_DEC()])).build()
+    assert [list(map(str, row)) for row in _read(source)] == [["1.5", "1.50"], ["7", "1E+400"], ["None", "None"]]
+    _execute(path, "INSERT INTO v VALUES (4, 1, 'dear')")
+    with pytest.raises(TypeError, match=r"field 'exact': Types.BIG_DEC\(\) does not take 'dear'"):
+        _read(source)
+
+
 def test_values_have_the_declared_types(tmp_path: Path) -> None:
     path = tmp_path / "t.db"
     _execute(path, 'CREATE TABLE v (id INTEGER, d DATE, ts TIMESTAMP, t TIME, ok BOOLEAN, x REAL, "Na me" TEXT, e NUMERIC)')

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.streams.function_source import FunctionSource, SourceFunction
+from airflow_pipelines.streams.function_source import FunctionSource, SourceContext, SourceFunction
 from airflow_pipelines.streams.reading.giving import SourceGiving
 from airflow_pipelines.streams.reading.messages import Given
 from airflow_pipelines.streams.reading.outbox import Outbox
 from airflow_pipelines.streams.reading.source_reading import NamedSource, SourceReading
+from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sources import Source
 from airflow_pipelines.streams.worker.messages import FeedKind
 from tests.streams.reading.programs import Counting, Lists
@@ -58,6 +59,32 @@ def test_no_more_is_given_than_was_asked_for() -> None:
         found += _values(given)
     assert found == list(range(1, len(found) + 1))
     read.close()
+
+
+class _Told(SourceFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.told = (
+            runtime_context.get_job_parameter("factor"),
+            runtime_context.get_task_name_with_subtasks(),
+            runtime_context.get_max_number_of_parallel_subtasks(),
+        )
+
+    def run(self, ctx: SourceContext) -> Iterator[Any]:
+        yield self.told
+
+
+def test_a_function_is_told_its_name_and_what_the_program_gives_to_its_functions() -> None:
+    outbox = Outbox()
+    named = NamedSource("uid", "the source", FunctionSource(_Told()), 1, 16, {"factor": "3"})
+    reading = SourceReading(named, None, outbox)
+    thread = threading.Thread(target=reading.run, daemon=True)
+    thread.start()
+    given = SourceGiving(named, outbox, is_new=True).give(10)
+    assert given is not None
+    assert _values(given) == [("3", "the source (1/1)", 16)]
+    outbox.close()
+    reading.cancel()
+    thread.join(_LIMIT)
 
 
 def test_each_position_is_that_after_its_elements() -> None:
