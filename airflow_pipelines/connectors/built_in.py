@@ -12,6 +12,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "datagen": f"{_TRANSPORTS}.datagen.transport:DATAGEN",
     "empty_input": f"{_TRANSPORTS}.empty_input:EMPTY_INPUT",
     "file_input": f"{_TRANSPORTS}.file_input:FILE_INPUT",
+    "nexmark": f"{_TRANSPORTS}.nexmark.transport:NEXMARK",
     "url_input": f"{_TRANSPORTS}.url_input:URL_INPUT",
 }
 """``module:ATTRIBUTE`` of an ``InputDefinition`` by the name of its transport."""

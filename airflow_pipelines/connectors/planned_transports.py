@@ -43,7 +43,6 @@ PLANNED_TRANSPORTS: Final[Mapping[str, PlannedTransport]] = {
     "kafka_output": _output(),
     "nats_input": _input(),
     "nats_output": _output(),
-    "nexmark": _input("made-up rows by 'datagen'"),
     "postgres_cdc_input": _input(),
     "postgres_input": _input(),
     "postgres_output": _output(),

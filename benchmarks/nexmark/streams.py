@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.nexmark.generator import Generator, side_input
+from airflow_pipelines.connectors.transports.nexmark.generator import Generator
 
 ROW_GROUP = 100_000
 """Rows that a reader of one batch may take for itself; the others of the batch's rows are for its other threads."""
@@ -74,3 +74,8 @@ def write_stream(folder: Path, events: int, sizes: tuple[int, ...], readers: int
 def _write(table: Any, path: Path, row_group: int = ROW_GROUP) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path, compression="snappy", row_group_size=row_group)
+
+
+def side_input(rows: int = 10_000) -> pa.Table:
+    """The bounded table that query 13 looks bids' auctions up in."""
+    return pa.table({"key": pa.array(range(rows), pa.int64()), "value": [str(at) for at in range(rows)]})

@@ -16,12 +16,13 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.compiler.compile_program import compile_program
+from airflow_pipelines.connectors.transports.nexmark.generator import Generator
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
-from benchmarks.nexmark.generator import Generator, side_input
 from benchmarks.nexmark.queries import QUERIES, program
+from benchmarks.nexmark.streams import side_input
 from tests.engine.programs import Running, only
 from tests.engine.sizes import SIZES
 

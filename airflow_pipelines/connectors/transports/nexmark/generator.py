@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +46,28 @@ _MASK = (1 << 64) - 1
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
+class Table(Enum):
+    """The kinds of events, which are the tables: the place of each in a round, and how many there are."""
+
+    PERSON = ("person", 0, PERSONS)
+    AUCTION = ("auction", PERSONS, AUCTIONS)
+    BID = ("bid", PERSONS + AUCTIONS, BIDS)
+
+    def __init__(self, title: str, place: int, in_round: int) -> None:
+        self.title = title
+        self.place = place
+        self.in_round = in_round
+
+    def rows_in(self, events: int) -> int:
+        """How many of the first so many events are of this kind."""
+        rounds, rest = divmod(events, ROUND)
+        return rounds * self.in_round + min(max(rest - self.place, 0), self.in_round)
+
+    def seconds_per_row(self, events_per_s: float) -> float:
+        """How much time there is from one event of this kind to the next, on average."""
+        return ROUND / self.in_round / events_per_s
+
+
 @dataclass(frozen=True)
 class Events:
     """A run of events, split by kind; rows are in the order of their event numbers."""
@@ -77,6 +100,23 @@ class Generator:
             self._auctions(numbers[~people & ~bids]),
             self._bids(numbers[bids]),
         )
+
+    def rows(self, table: Table, first: int, count: int) -> pa.Table:
+        """Rows of one table alone.
+
+        :param table: which one
+        :param first: the number of the first of them in the table, from 0
+        :param count: how many
+        """
+        places = np.arange(first, first + count, dtype=np.int64)
+        numbers = places // table.in_round * ROUND + table.place + places % table.in_round
+        match table:
+            case Table.PERSON:
+                return self._people(numbers)
+            case Table.AUCTION:
+                return self._auctions(numbers)
+            case Table.BID:
+                return self._bids(numbers)
 
     def batches(self, count: int, size: int) -> Iterator[Events]:
         """``count`` events from the first one on, ``size`` at a time."""
@@ -218,11 +258,6 @@ def last_auction(numbers: Numbers) -> Numbers:
     """The number, from 0, of the last auction at each event; the event's own when it is one."""
     result: Numbers = numbers // ROUND * AUCTIONS + np.minimum(numbers % ROUND - PERSONS, AUCTIONS - 1)
     return result
-
-
-def side_input(rows: int = 10_000) -> pa.Table:
-    """The bounded table that query 13 looks bids' auctions up in."""
-    return pa.table({"key": pa.array(range(rows), pa.int64()), "value": [str(at) for at in range(rows)]})
 
 
 def _timestamps(milliseconds: Numbers) -> pa.Array:

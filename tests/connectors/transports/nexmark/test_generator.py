@@ -7,7 +7,7 @@ from collections import Counter
 
 import pyarrow as pa
 
-from benchmarks.nexmark.generator import BASE_TIME_MS, Events, Generator, side_input
+from airflow_pipelines.connectors.transports.nexmark.generator import BASE_TIME_MS, Events, Generator
 
 EVENTS = 20_000
 
@@ -83,7 +83,3 @@ def test_addresses_of_small_channels_mostly_say_their_id() -> None:
     )
     assert shown[False, True] == 0
     assert 0.85 < shown[True, True] / (shown[True, True] + shown[True, False]) < 0.95
-
-
-def test_the_side_input_has_a_row_for_every_key() -> None:
-    assert side_input(3).to_pylist() == [{"key": 0, "value": "0"}, {"key": 1, "value": "1"}, {"key": 2, "value": "2"}]

@@ -1,0 +1,1 @@
+"""The transport ``nexmark``: the events of a benchmark of streams."""
