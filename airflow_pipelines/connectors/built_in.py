@@ -13,6 +13,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "empty_input": f"{_TRANSPORTS}.empty_input:EMPTY_INPUT",
     "file_input": f"{_TRANSPORTS}.file_input:FILE_INPUT",
     "nexmark": f"{_TRANSPORTS}.nexmark.transport:NEXMARK",
+    "postgres_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_INPUT",
     "url_input": f"{_TRANSPORTS}.url_input:URL_INPUT",
 }
 """``module:ATTRIBUTE`` of an ``InputDefinition`` by the name of its transport."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: a query or a table whose changes are followed as an input, a table as an output."""

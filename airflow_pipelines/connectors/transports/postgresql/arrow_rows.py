@@ -1,0 +1,157 @@
+"""Rows of a query, as Arrow has them, to changes of a table: whole columns where their values are plain, else row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from airflow_pipelines.connectors.formats.columns import SUPPORTED, NotPlain, from_text
+from airflow_pipelines.connectors.formats.defaults import Now
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
+from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.connectors.transports.postgresql.names import quoted
+from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn, mapped_columns
+from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.schema import RelationSchema, arrow_type
+from airflow_pipelines.program.column_types import ColumnType
+
+_INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+_AS_THEY_ARE: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("int2", "int4", "int8"), _INTEGERS),
+    "float4": frozenset({"REAL"}),
+    "float8": frozenset({"DOUBLE"}),
+    "bool": frozenset({"BOOLEAN"}),
+    **dict.fromkeys(("text", "varchar", "bpchar"), frozenset({"VARCHAR"})),
+}
+"""By type, for which columns its values come as they are. All others come as texts, in which nothing gets lost."""
+
+
+class ArrowRows:
+    """Reads the rows of one query.
+
+    :param schema: of the table
+    :param source: names and types of the query's columns
+    :param where: what the query is, for messages
+    :param now: the clock that a DEFAULT may read
+    """
+
+    def __init__(self, schema: RelationSchema, source: Sequence[tuple[str, SourceType]], where: str, now: Now) -> None:
+        """Find out what fills which column.
+
+        :raises ConnectorFailure: when something cannot
+        """
+        self._schema = schema
+        self._reader = RowReader(schema, now=now)
+        self._mapped = list(mapped_columns(schema, self._reader, source, where).values())
+        self._readers = [_reader_of(mapped) for mapped in self._mapped]
+
+    def select(self, source: str) -> str:
+        """The query for the columns that are read.
+
+        :param source: what stands behind FROM
+        """
+        listed = [_selected(each) for each in self._mapped]
+        return f"SELECT {', '.join(listed) or 'NULL'} FROM {source}"
+
+    def parse(self, rows: pa.Table, first: int) -> Parsed:
+        """Rows of that query as inserts.
+
+        :param rows: the rows
+        :param first: the number of the first one, for messages
+        """
+        self._reader.begin()
+        buffer = RowBuffer(self._schema)
+        arrays = self._arrays(rows)
+        if arrays is not None:
+            buffer.add_inserts(arrays, rows.num_rows)
+        else:
+            self._by_row(rows, first, buffer)
+        return buffer.finish(rows.nbytes, first + rows.num_rows)
+
+    def _arrays(self, rows: pa.Table) -> list[pa.ChunkedArray] | None:
+        filled = {}
+        for mapped, values, read in zip(self._mapped, rows.columns, self._readers, strict=False):
+            if values.null_count and not mapped.column.type.nullable:
+                return None
+            array = read(values)
+            if array is None:
+                return None
+            filled[mapped.column.name] = array
+        arrays = []
+        for column, field in zip(self._schema.columns, self._schema.arrow, strict=True):
+            if column.name not in filled and column.default is not None:
+                return None
+            arrays.append(filled[column.name] if column.name in filled else pa.nulls(rows.num_rows, field.type))
+        return arrays
+
+    def _by_row(self, rows: pa.Table, first: int, buffer: RowBuffer) -> None:
+        columns = [_texts(values) for values in rows.columns]
+        for number in range(rows.num_rows):
+            try:
+                record = {each.column.name: each.value(texts[number]) for each, texts in zip(self._mapped, columns, strict=False)}
+                buffer.add(Op.INSERT, self._reader.row(record))
+            except RecordProblem as problem:
+                buffer.reject(first + number, f"row {first + number}: {problem}")
+
+
+def _selected(mapped: MappedColumn) -> str:
+    # As a text, char(n) would lose its blanks, which streams of changes have.
+    as_it_is = _comes_as_it_is(mapped) or mapped.source.name == "bpchar"
+    return quoted(mapped.name) if as_it_is else f"{quoted(mapped.name)}::text"
+
+
+def _comes_as_it_is(mapped: MappedColumn) -> bool:
+    kind = mapped.column.type
+    return kind.name in _AS_THEY_ARE.get(mapped.source.name, ()) and (kind.name != "VARCHAR" or kind.precision is None)
+
+
+def _reader_of(mapped: MappedColumn) -> Callable[[pa.ChunkedArray], pa.ChunkedArray | None]:
+    if _comes_as_it_is(mapped):
+        return lambda values: _widened(values, mapped)
+    kind = mapped.column.type
+    if mapped.source.shape in {Shape.ARRAY, Shape.COMPOSITE, Shape.JSON, Shape.BYTES} and kind.name not in {"VARCHAR", "CHAR"}:
+        return lambda _: None
+
+    def read(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        if mapped.source.shape is Shape.TIMESTAMP and kind.name in {"TIMESTAMP", "TIMESTAMP_TZ"}:
+            # The session's time zone is UTC.
+            texts = pc.replace_substring_regex(texts, r"\+00$", "")
+        return _plain(kind, texts)
+
+    return read
+
+
+def _plain(kind: ColumnType, texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    if kind.name not in SUPPORTED:
+        return None
+    try:
+        return from_text(kind, texts, arrow_type(kind))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, NotPlain):
+        return None
+
+
+def _widened(values: pa.ChunkedArray, mapped: MappedColumn) -> pa.ChunkedArray | None:
+    if pat.is_floating(values.type):
+        return values if pc.all(pc.is_finite(values), min_count=0).as_py() else None
+    wanted = _ARROW.get(mapped.column.type.name)
+    try:
+        return values if wanted is None or values.type == wanted else values.cast(wanted)
+    except pa.ArrowInvalid:
+        return None
+
+
+_ARROW: Final = {"TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "BIGINT": pa.int64()}
+
+
+def _texts(values: pa.ChunkedArray) -> list[Any]:
+    """Values as the server would write them."""
+    if pat.is_boolean(values.type):
+        return [None if value is None else "t" if value else "f" for value in values.to_pylist()]
+    if pat.is_floating(values.type):
+        return [None if value is None else str(value) for value in values.cast(pa.string()).to_pylist()]
+    return list(values.cast(pa.string()).to_pylist())

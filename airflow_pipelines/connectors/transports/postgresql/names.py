@@ -1,0 +1,48 @@
+"""Names in SQL that a server understands."""
+
+from __future__ import annotations
+
+
+def quoted(name: str) -> str:
+    """A name as it is, whatever its letters are.
+
+    :param name: of a column, schema or table
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def parts(name: str) -> tuple[str | None, str]:
+    """The schema, if there is one, and the table that a name as people write it means.
+
+    :param name: such as ``orders``, ``sales.orders`` or ``sales."Orders"``
+    :raises ValueError: when it has more parts, or a quote without an end
+    """
+    found: list[str] = []
+    rest = name.strip()
+    while True:
+        word, rest = _quoted_word(rest) if rest.startswith('"') else _bare_word(rest)
+        found.append(word)
+        if not rest:
+            break
+        if not rest.startswith("."):
+            raise ValueError(f"{name!r} is not the name of a table")
+        rest = rest[1:]
+    if len(found) > 2 or not all(found):
+        raise ValueError(f"{name!r} is not the name of a table: write table or schema.table")
+    return (found[0], found[1]) if len(found) == 2 else (None, found[0])
+
+
+def _bare_word(text: str) -> tuple[str, str]:
+    word, dot, rest = text.partition(".")
+    return word.strip().lower(), dot + rest
+
+
+def _quoted_word(text: str) -> tuple[str, str]:
+    at = 1
+    while True:
+        at = text.find('"', at)
+        if at < 0:
+            raise ValueError(f"{text} has a quote without an end")
+        if text[at + 1 : at + 2] != '"':
+            return text[1:at].replace('""', '"'), text[at + 1 :]
+        at += 2

@@ -1,0 +1,117 @@
+"""Options of the connectors of PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+_SLOT = re.compile(r"[a-z0-9_]{1,63}")
+
+
+class ConnectionOptions(BaseModel):
+    """How the server is reached.
+
+    :param uri: ``postgresql://user:password@host:5432/database``
+    :param ssl_ca_pem: the certificates of the authorities that the server's is checked against, as text
+    :param ssl_ca_location: the file that they are in
+    :param ssl_client_pem: the certificate that shows who connects, as text
+    :param ssl_client_location: the file that it is in
+    :param ssl_client_key: its private key, as text
+    :param ssl_client_key_location: the file that it is in
+    :param verify_hostname: whether the server's certificate must be for the name in ``uri``
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    uri: str = Field(min_length=1)
+    ssl_ca_pem: str | None = None
+    ssl_ca_location: str | None = None
+    ssl_client_pem: str | None = None
+    ssl_client_location: str | None = None
+    ssl_client_key: str | None = None
+    ssl_client_key_location: str | None = None
+    verify_hostname: bool = True
+
+    @model_validator(mode="after")
+    def _text_or_file(self) -> Self:
+        for text, file in (
+            ("ssl_ca_pem", "ssl_ca_location"),
+            ("ssl_client_pem", "ssl_client_location"),
+            ("ssl_client_key", "ssl_client_key_location"),
+        ):
+            if getattr(self, text) is not None and getattr(self, file) is not None:
+                raise ValueError(f"{text} and {file} say the same: give one of them")
+        return self
+
+
+class PostgresInputOptions(ConnectionOptions):
+    """Options of ``postgres_input``.
+
+    :param query: a SELECT, whose columns are those of the table by name
+    """
+
+    query: str = Field(min_length=1)
+
+    @field_validator("query")
+    @classmethod
+    def _one_statement(cls, value: str) -> str:
+        return value.strip().rstrip(";").rstrip()
+
+
+class PostgresCdcInputOptions(ConnectionOptions):
+    """Options of ``postgres_cdc_input``.
+
+    :param publication: the publication that has the table
+    :param source_table: the table, with its schema where that is not ``public``
+    :param slot: the name of the replication slot; None for one that is made from the pipeline's and the connector's names
+    :param snapshot: whether the rows that are in the table come first
+    """
+
+    publication: str = Field(min_length=1)
+    source_table: str = Field(min_length=1)
+    slot: str | None = None
+    snapshot: bool = True
+
+    @field_validator("slot")
+    @classmethod
+    def _name_of_slot(cls, value: str | None) -> str | None:
+        if value is not None and not _SLOT.fullmatch(value):
+            raise ValueError("a slot's name has lower-case letters, digits and underscores, 63 at most")
+        return value
+
+
+class OutputMode(StrEnum):
+    """What an output makes of its table."""
+
+    MATERIALIZED = "materialized"
+    """The table equals the view."""
+    CDC = "cdc"
+    """The table is a log of what changed."""
+
+
+class PostgresOutputOptions(ConnectionOptions):
+    """Options of ``postgres_output``.
+
+    :param table: the table, with its schema where that is not the first of the user's search path
+    :param mode: what is made of it
+    :param cdc_op_column: the column of a log that says what happened to the row: ``i``, ``u`` or ``d``
+    :param cdc_ts_column: the column of a log by which changes are ordered
+    :param on_conflict_do_nothing: whether a new row whose key is in the table already leaves that row as it is
+    :param threads: accepted; a step is one transaction, and so needs one connection
+    """
+
+    table: str = Field(min_length=1)
+    mode: OutputMode = OutputMode.MATERIALIZED
+    cdc_op_column: str = Field(default="__op", min_length=1)
+    cdc_ts_column: str = Field(default="__ts", min_length=1)
+    on_conflict_do_nothing: bool = False
+    threads: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _modes(self) -> Self:
+        if self.mode is OutputMode.CDC and self.on_conflict_do_nothing:
+            raise ValueError("on_conflict_do_nothing is for mode 'materialized': a log has no keys that could conflict")
+        return self

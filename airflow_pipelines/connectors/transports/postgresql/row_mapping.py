@@ -1,0 +1,85 @@
+"""Which columns of a query or a table fill those of a relation, and how rows of texts become changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.formats.parsed import RecordProblem
+from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType
+from airflow_pipelines.connectors.transports.postgresql.values import FromText, json_value
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.program.relations import Column
+
+
+@dataclass(frozen=True, slots=True)
+class MappedColumn:
+    """A column of a relation and what fills it.
+
+    :param column: the relation's
+    :param name: that of the source
+    :param source: the type of the source
+    :param from_text: reads the source's texts
+    """
+
+    column: Column
+    name: str
+    source: SourceType
+    from_text: FromText
+
+    def value(self, text: str | None) -> Any:
+        """What JSON would have in place of a text.
+
+        :param text: None for NULL
+        :raises RecordProblem: when no value has it
+        """
+        try:
+            return None if text is None else self.from_text(text)
+        except RecordProblem as problem:
+            raise RecordProblem(f"column {self.column.name!r}: {problem}") from problem
+
+
+def mapped_columns(
+    schema: RelationSchema, reader: RowReader, source: Sequence[tuple[str, SourceType]], where: str
+) -> dict[int, MappedColumn]:
+    """For each column of a source that a relation has, by its number in the source, what it fills.
+
+    :param schema: of the relation
+    :param reader: reads the relation's rows
+    :param source: names and types of the source's columns
+    :param where: what the source is, for messages
+    :raises ConnectorFailure: when a type does not fit, a name is there twice, or a column must be filled that the source lacks
+    """
+    found: dict[int, MappedColumn] = {}
+    filled: dict[int, str] = {}
+    for number, (name, of) in enumerate(source):
+        place = reader.place(name)
+        if place is None:
+            continue
+        column = schema.columns[place]
+        if place in filled:
+            raise ConnectorFailure(
+                f"{where}: columns {filled[place]!r} and {name!r} both are column {column.name!r}; give one another name"
+            )
+        problem = of.problem(column.type)
+        if problem is not None:
+            raise ConnectorFailure(
+                f"{where}: column {name!r}: {problem}. Change the type of column {column.name!r}, or read what fits: "
+                "a query may cast, as in column::text."
+            )
+        filled[place] = name
+        found[number] = MappedColumn(column, name, of, json_value(of, column.type))
+    _check_missing(schema, filled, [name for name, _ in source], where)
+    return found
+
+
+def _check_missing(schema: RelationSchema, filled: Mapping[int, str], given: Sequence[str], where: str) -> None:
+    for place, column in enumerate(schema.columns):
+        if place not in filled and column.default is None and not column.type.nullable:
+            listed = ", ".join(given) or "none"
+            raise ConnectorFailure(
+                f"{where}: there is no column {column.name!r}, which is NOT NULL and has no DEFAULT. Its columns: {listed}"
+            )

@@ -1,0 +1,170 @@
+"""Connections to a server, and what is said when one cannot be had."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.transports.postgresql.options import ConnectionOptions
+
+CONNECT_S: Final = 10
+"""For how long a connection is tried."""
+_SETTINGS: Final = {
+    # Values come as texts, which these make independent of what the server's administrator prefers.
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "iso_8601",
+    "timezone": "UTC",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "client_encoding": "UTF8",
+    # A pipeline reads and writes for as long as it takes.
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+_KEEPALIVE: Final = {"keepalives_idle": "20", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
+_TRANSIENT: Final = ("08", "53", "57", "40", "55006", "55P03")
+"""The beginnings of codes of errors that go away by themselves: a lost connection, a server that starts or is full, a conflict."""
+
+
+class Sessions:
+    """Makes connections as the options of a connector say.
+
+    :param transport: the name of the connector's transport, for messages
+    :param options: how the server is reached
+    """
+
+    def __init__(self, transport: str, options: ConnectionOptions) -> None:
+        self._transport = transport
+        self._options = options
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def conninfo(self, **more: str) -> str:
+        """What libpq needs to connect.
+
+        :param more: further parameters
+        :raises ConnectorFailure: when the URI is none
+        """
+        try:
+            given = conninfo_to_dict(self._options.uri)
+        except psycopg.ProgrammingError as error:
+            # Neither it nor its cause is shown: both may quote the password.
+            reason = "uri is not a connection URI, such as postgresql://user:password@host:5432/database"
+            raise ConnectorFailure(f"{self._transport}: {reason}") from _without_text(error)
+        settings = " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in _SETTINGS.items())
+        asked = str(given.pop("options", "") or "")
+        defaults = {"connect_timeout": str(CONNECT_S), "application_name": "airflow-pipelines", **_KEEPALIVE}
+        own = {**defaults, **given, **self._ssl(), **more}
+        return make_conninfo("", **{**own, "options": f"{asked} {settings}".strip()})
+
+    @property
+    def server(self) -> str:
+        """The server and the database, without user and password."""
+        try:
+            given = conninfo_to_dict(self._options.uri)
+        except psycopg.ProgrammingError:
+            return "the server"
+        return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}/{given.get('dbname', given.get('user', ''))}"
+
+    def connect(self, **more: str) -> psycopg.Connection[Any]:
+        """A connection in which each statement is a transaction, unless it begins one.
+
+        :param more: further parameters of libpq
+        :raises ConnectorFailure: when there is none to be had
+        """
+        conninfo = self.conninfo(**more)
+        with self.failures("cannot connect"):
+            return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
+
+    @contextmanager
+    def failures(self, doing: str) -> Iterator[None]:
+        """Turn errors of the server into those of a connector, with what to do.
+
+        :param doing: what cannot be done, for messages
+        :raises ConnectorFailure: for an error of the server; :class:`TransientConnectorFailure` when it may go away by itself
+        """
+        try:
+            yield
+        except psycopg.Error as error:
+            text = self.message(doing, error)
+            failure = TransientConnectorFailure if is_transient(error) else ConnectorFailure
+            raise failure(text) from _without_text(error)
+
+    def message(self, doing: str, error: psycopg.Error) -> str:
+        """What went wrong, without the password.
+
+        :param doing: what cannot be done
+        :param error: what the client library says
+        """
+        text = " ".join((error.diag.message_primary or str(error)).split())
+        detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
+        return f"{self._transport}: {doing} ({self.server}): {self._redacted(text + detail)}.{_advice(error, text)}"
+
+    def _redacted(self, text: str) -> str:
+        try:
+            password = conninfo_to_dict(self._options.uri).get("password")
+        except psycopg.ProgrammingError:
+            password = None
+        return text.replace(str(password), "***").rstrip(".") if password else text.rstrip(".")
+
+    def _ssl(self) -> dict[str, str]:
+        options = self._options
+        files = {
+            "sslrootcert": self._file("ca.pem", options.ssl_ca_pem, options.ssl_ca_location),
+            "sslcert": self._file("client.pem", options.ssl_client_pem, options.ssl_client_location),
+            "sslkey": self._file("client.key", options.ssl_client_key, options.ssl_client_key_location),
+        }
+        found = {name: file for name, file in files.items() if file is not None}
+        if "sslrootcert" in found:
+            found["sslmode"] = "verify-full" if options.verify_hostname else "verify-ca"
+        return found
+
+    def _file(self, name: str, text: str | None, location: str | None) -> str | None:
+        """The file that a certificate or key is in. The client library reads it from nowhere else."""
+        if text is None:
+            return location
+        if self._folder is None:
+            # Nobody but this user may look into it.
+            self._folder = tempfile.TemporaryDirectory(prefix="airflow-pipelines-ssl-")
+        path = Path(self._folder.name) / name
+        path.touch(mode=0o600)
+        path.write_text(text)
+        return str(path)
+
+
+def is_transient(error: psycopg.Error) -> bool:
+    """Whether an error goes away by itself, so that trying again makes sense.
+
+    :param error: what the client library raised
+    """
+    state = error.sqlstate
+    if state is None:
+        # It never came to the server, or the connection broke. Who is asked for a password they do not have is refused by a server.
+        refused = re.search(r"authentication failed|no password supplied|does not exist|no pg_hba|certificate|SSL", str(error))
+        return isinstance(error, psycopg.OperationalError) and refused is None
+    return state.startswith(_TRANSIENT)
+
+
+def _advice(error: psycopg.Error, text: str) -> str:
+    state = error.sqlstate or ""
+    if state in {"28P01", "28000"} or "authentication failed" in text or "no password supplied" in text:
+        return " Check user and password in 'uri', and what the server's pg_hba.conf allows."
+    if state == "3D000" or ("database" in text and "does not exist" in text):
+        return " Check the database in 'uri'."
+    if state == "42501":
+        return " Give the user in 'uri' the right to it."
+    if state == "" and isinstance(error, psycopg.OperationalError):
+        return " Check host and port in 'uri', and whether the server runs and can be reached from the machine of the pipeline."
+    return ""
+
+
+def _without_text(error: psycopg.Error) -> Exception:
+    """An error to name as the cause: its class, without a text that may hold what was connected with."""
+    return type(error)(error.sqlstate or "")

@@ -1,0 +1,163 @@
+"""The types that columns have in a database, and which of a relation's columns can hold their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import psycopg
+
+from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
+
+
+class Shape(Enum):
+    """What the values of a type are."""
+
+    NUMBER = "numbers"
+    BOOLEAN = "booleans"
+    TEXT = "texts"
+    DATE = "dates"
+    TIME = "times"
+    TIMESTAMP = "timestamps"
+    INTERVAL = "intervals"
+    UUID = "UUIDs"
+    JSON = "JSON"
+    BYTES = "bytes"
+    ARRAY = "arrays"
+    COMPOSITE = "rows"
+    OTHER = "values with a text of their own"
+    RANGE = "ranges"
+
+
+_INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", *UNSIGNED_MAXIMA})
+_NUMBERS: Final = _INTEGERS | {"DECIMAL", "REAL", "DOUBLE"}
+_TEXTS: Final = frozenset({"VARCHAR", "CHAR", "VARIANT"})
+_TIMESTAMPS: Final = frozenset({"TIMESTAMP", "TIMESTAMP_TZ"})
+_FITTING: Final[Mapping[Shape, frozenset[str]]] = {
+    Shape.NUMBER: _NUMBERS | {"VARIANT"},
+    Shape.BOOLEAN: frozenset({"BOOLEAN", "VARIANT"}),
+    Shape.TEXT: _TEXTS | _TIMESTAMPS | {"DATE", "TIME", "UUID", "DECIMAL"},
+    Shape.DATE: _TEXTS | _TIMESTAMPS | {"DATE"},
+    Shape.TIME: _TEXTS | {"TIME"},
+    Shape.TIMESTAMP: _TEXTS | _TIMESTAMPS,
+    Shape.INTERVAL: _TEXTS,
+    Shape.UUID: _TEXTS | {"UUID"},
+    Shape.BYTES: frozenset({"BINARY", "VARBINARY"}),
+    Shape.OTHER: _TEXTS,
+    Shape.RANGE: frozenset(),
+}
+_SHAPES: Final[Mapping[str, Shape]] = {
+    **dict.fromkeys(("int2", "int4", "int8", "numeric", "float4", "float8", "oid"), Shape.NUMBER),
+    "bool": Shape.BOOLEAN,
+    "date": Shape.DATE,
+    "time": Shape.TIME,
+    **dict.fromkeys(("timestamp", "timestamptz"), Shape.TIMESTAMP),
+    "interval": Shape.INTERVAL,
+    "uuid": Shape.UUID,
+    **dict.fromkeys(("json", "jsonb"), Shape.JSON),
+    "bytea": Shape.BYTES,
+}
+_QUERY: Final = """
+SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype, t.typelem, t.typrelid, format_type(t.oid, NULL)
+FROM pg_type t WHERE t.oid = %s
+"""
+_FIELDS: Final = (
+    "SELECT attname, atttypid FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceType:
+    """A type of the database; that of a domain is the one below it.
+
+    :param name: its short name, such as ``int8``
+    :param shown: its name as people write it, such as ``bigint``
+    :param shape: what its values are
+    :param element: that of an array's elements
+    :param fields: those of a composite type
+    """
+
+    name: str
+    shown: str
+    shape: Shape
+    element: SourceType | None = None
+    fields: tuple[tuple[str, SourceType], ...] = ()
+
+    def problem(self, kind: ColumnType) -> str | None:
+        """Why values of this type do not fit into a column; None when they may.
+
+        :param kind: the column's type
+        """
+        if self.shape is Shape.RANGE:
+            return f"{self.shown} cannot be read: it has no counterpart here"
+        if self.shape is Shape.JSON or (self.shape is Shape.INTERVAL and kind.is_interval):
+            return None
+        if self.element is not None:
+            fits = kind.component is not None or kind.name == "VARIANT"
+            return self.element.problem(innermost(self.element, kind)) if fits else self._misfit(kind)
+        if self.shape is Shape.COMPOSITE:
+            wanted = tuple((name, kind) for name, _ in self.fields) if kind.name == "VARIANT" else kind.fields
+            return self._misfit(kind) if wanted is None else self._problem_of_fields(wanted)
+        return None if kind.name in _FITTING[self.shape] else self._misfit(kind)
+
+    def _misfit(self, kind: ColumnType) -> str:
+        return f"{self.shown} ({self.shape.value}) does not fit {kind}"
+
+    def _problem_of_fields(self, wanted: tuple[tuple[str, ColumnType], ...]) -> str | None:
+        own = dict(self.fields)
+        for name, kind in wanted:
+            problem = own[name].problem(kind) if name in own else None
+            if problem is not None:
+                return f"field {name!r}: {problem}"
+        return None
+
+
+def innermost(element: SourceType, kind: ColumnType) -> ColumnType:
+    """The type in a relation of the elements of an array, which may have more than one dimension.
+
+    :param element: the type of the elements in the database
+    :param kind: the column's type
+    """
+    inner = kind.component
+    while inner is not None and inner.component is not None and element.element is None:
+        inner = inner.component
+    return kind if inner is None else inner
+
+
+class SourceTypes:
+    """Looks types up.
+
+    :param connection: to the database
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self._known: dict[int, SourceType] = {}
+
+    def of(self, oid: int) -> SourceType:
+        """The type with a number.
+
+        :param oid: the number
+        """
+        if oid not in self._known:
+            self._known[oid] = self._read(oid)
+        return self._known[oid]
+
+    def _read(self, oid: int) -> SourceType:
+        row = self._connection.execute(_QUERY, (oid,)).fetchone()
+        if row is None:
+            return SourceType("unknown", f"the type {oid}", Shape.OTHER)
+        _, name, kind, category, base, element, relation, shown = row
+        if kind == "d":
+            return self.of(base)
+        if kind in {"r", "m"}:
+            return SourceType(name, shown, Shape.RANGE)
+        if category == "A" and element:
+            return SourceType(name, shown, Shape.ARRAY, element=self.of(element))
+        if kind == "c":
+            found = self._connection.execute(_FIELDS, (relation,)).fetchall()
+            return SourceType(name, shown, Shape.COMPOSITE, fields=tuple((field, self.of(of)) for field, of in found))
+        is_text = category in {"S", "E"} or kind == "e"
+        return SourceType(name, shown, _SHAPES.get(name, Shape.TEXT if is_text else Shape.OTHER))
