@@ -53,14 +53,14 @@ def _starts(rows: pa.Table, key: Sequence[str], begin: int) -> Any:
     starts = np.zeros(rows.num_rows, bool)
     if rows.num_rows > 1:
         weights = rows.column(WEIGHT).to_numpy()
-        same = _equal_neighbours(rows.select(key))
+        same = equal_neighbours(rows.select(key))
         before, after = np.r_[False, same[:-1]], np.r_[same[1:], False]
         starts[:-1] = same & ~before & ~after & (weights[:-1] < 0) & (weights[1:] > 0)
         starts[:begin] = False
     return starts
 
 
-def _equal_neighbours(keys: pa.Table) -> Any:
+def equal_neighbours(keys: pa.Table) -> Any:
     """For each row but the last whether the next one has the same key."""
     comparable, _ = sort_keys(keys)
     same = np.ones(keys.num_rows - 1, bool)

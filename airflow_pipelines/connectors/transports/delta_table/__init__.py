@@ -1,0 +1,1 @@
+"""Tables of Delta Lake, read and written with the ``deltalake`` package."""

@@ -1,0 +1,115 @@
+"""What an output does with its table before it writes: makes it, empties it, or finds out whether it can go on with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake.exceptions import TableNotFoundError
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.transports.delta_table.columns import differences
+from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger
+from airflow_pipelines.connectors.transports.delta_table.output_options import Beginning, DeltaOutputOptions
+
+_NEW: Final = "Give the connector another name or 'uri' to start a new table"
+
+
+def existing(uri: str, storage: Mapping[str, str]) -> DeltaTable | None:
+    """The newest version of a table, None when there is none."""
+    try:
+        return DeltaTable(uri, storage_options=dict(storage))
+    except TableNotFoundError:
+        return None
+
+
+def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger) -> DeltaTable:
+    """The table as the first start of an output leaves it.
+
+    :param options: those of the connector
+    :param schema: that of the rows
+    :param ledger: its books
+    :raises ConnectorFailure: when a table is there that it cannot or may not write
+    """
+    table = existing(options.uri, options.storage_options)
+    partitions = list(options.partition_by)
+    if table is None:
+        return DeltaTable.create(
+            options.uri,
+            schema,
+            partition_by=partitions or None,
+            storage_options=dict(options.storage_options),
+            commit_properties=ledger.beginning(began_empty=True),
+        )
+    if options.mode is Beginning.ERROR_IF_EXISTS:
+        # A start that was broken off after it had made the table is no reason to refuse.
+        if ledger.step(table) == -1 and _is_empty(table):
+            check_columns(table, options, schema)
+            return table
+        raise ConnectorFailure(
+            f"delta_table_output: there is a table at {options.uri} already, version {table.version()}. Give another 'uri', delete "
+            "the table, or use 'mode': 'append' or 'truncate'."
+        )
+    if options.mode is Beginning.TRUNCATE:
+        write_deltalake(
+            table,
+            schema.empty_table(),
+            mode="overwrite",
+            schema_mode="overwrite",
+            partition_by=partitions or None,
+            commit_properties=ledger.beginning(began_empty=True),
+        )
+    else:
+        check_columns(table, options, schema)
+        write_deltalake(
+            table, schema.empty_table(), mode="append", commit_properties=ledger.beginning(began_empty=_is_empty(table))
+        )
+    return DeltaTable(options.uri, storage_options=dict(options.storage_options))
+
+
+def next_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger) -> DeltaTable:
+    """The table as a later start of an output finds it.
+
+    :param options: those of the connector
+    :param schema: that of the rows
+    :param ledger: its books
+    :raises ConnectorFailure: when it is not the one that the output wrote
+    """
+    table = existing(options.uri, options.storage_options)
+    if table is None:
+        raise ConnectorFailure(f"delta_table_output: the table at {options.uri}, which this pipeline wrote, is gone. {_NEW}.")
+    step = ledger.step(table)
+    if step is None:
+        raise ConnectorFailure(
+            f"delta_table_output: the table at {options.uri} is not the one that this pipeline wrote: its log does not name it. "
+            f"{_NEW}, or put the table back."
+        )
+    check_columns(table, options, schema)
+    write_deltalake(table, schema.empty_table(), mode="append", commit_properties=ledger.opening(step))
+    return DeltaTable(options.uri, storage_options=dict(options.storage_options))
+
+
+def check_columns(table: DeltaTable, options: DeltaOutputOptions, schema: pa.Schema) -> None:
+    """Find out whether rows can go into a table that is there.
+
+    :raises ConnectorFailure: naming each column that does not fit
+    """
+    found = differences(_json(Schema.from_arrow(schema)), _json(table.schema()), options.partition_by)
+    if found:
+        raise ConnectorFailure(
+            f"delta_table_output: the table at {options.uri} does not have the columns of the rows to write: {'; '.join(found)}. "
+            "Change the view or the table (ALTER TABLE), or write a new table: another 'uri', or 'mode': 'truncate' in a connector "
+            "with another name."
+        )
+
+
+def _is_empty(table: DeltaTable) -> bool:
+    return not table.file_uris()
+
+
+def _json(schema: Schema) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(schema.to_json())
+    return found

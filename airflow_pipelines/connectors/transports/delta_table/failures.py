@@ -1,0 +1,40 @@
+"""What the client library's errors mean to those who run a pipeline."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
+_DENIED = re.compile(r"(?i)denied|forbidden|unauthori[sz]ed|signature|credential|InvalidAccessKey|permission|\b40[13]\b")
+_GONE = re.compile(r"(?i)not ?found|no such (file|key)|does not exist|\b404\b")
+
+
+def in_words(error: BaseException) -> str:
+    """An error's message on one line; the client library draws trees."""
+    lines = [_COLOURS.sub("", line).strip().lstrip("↳").strip() for line in str(error).splitlines()]
+    return ": ".join(line for line in lines if line) or type(error).__name__
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether an error says that a file is not there."""
+    return isinstance(error, FileNotFoundError) or _GONE.search(str(error)) is not None
+
+
+def is_denied(error: BaseException) -> bool:
+    """Whether an error says that the store refuses whoever asks."""
+    return isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
+
+
+def failure(what: str, error: BaseException) -> ConnectorFailure:
+    """What a connector raises for an error of the client library.
+
+    :param what: the connector, the table and what it was doing
+    """
+    text = in_words(error)
+    if is_denied(error):
+        return ConnectorFailure(
+            f"{what}: the store refuses: {text}. Check the storage options, above all keys, region and endpoint."
+        )
+    return ConnectorFailure(f"{what}: {text}")

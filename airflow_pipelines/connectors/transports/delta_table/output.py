@@ -1,0 +1,188 @@
+"""Writes a view, or its changes, to a Delta table: one commit for each step, with the step's number in it."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from typing import Final
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.transports.delta_table.beginning import first_version, next_version
+from airflow_pipelines.connectors.transports.delta_table.columns import delta_schema
+from airflow_pipelines.connectors.transports.delta_table.failures import failure
+from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger, NotToBeTakenBackError
+from airflow_pipelines.connectors.transports.delta_table.output_options import Contents, DeltaOutputOptions
+from airflow_pipelines.connectors.transports.delta_table.step_writers import (
+    ChangeLogWriter,
+    MergedByKeyWriter,
+    MergedByRowWriter,
+    StepWriter,
+    Written,
+)
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.storage.fence import Fence
+
+logger = logging.getLogger(__name__)
+
+_CONFLICTS_S: Final = 60.0
+"""For how long a step is tried again while others commit changes of the same rows."""
+_LONGEST_PAUSE_S: Final = 2.0
+
+
+class DeltaTableOutput:
+    """An output whose table says which steps it has."""
+
+    def __init__(
+        self, options: DeltaOutputOptions, schema: RelationSchema, key: tuple[str, ...], owner: str, fence: Fence | None = None
+    ) -> None:
+        """Make an output that is not open yet.
+
+        :param options: those of the connector
+        :param schema: that of the view
+        :param key: the columns of the connector's index; empty without one
+        :param owner: names the output among all that may write the table, also under another name of the pipeline
+        :param fence: the epoch of the run that writes; None where there is no other
+        """
+        self._options = options
+        self._columns = schema.columns
+        self._key = key
+        self._fence = fence
+        self._ledger = Ledger(owner, None if fence is None else fence.epoch)
+        self._table: DeltaTable | None = None
+        self._writer: StepWriter | None = None
+        self._step = -1
+
+    def open(self, resumed: bool) -> None:
+        """Make or empty the table at the first start; find out at others whether it is the one that was written.
+
+        :raises ConnectorFailure: when the table cannot be written, or has other columns
+        :raises OvertakenError: when a later run of the pipeline writes it
+        """
+        self._check_newest()
+        schema = delta_schema(self._columns)
+        log = None
+        if self._options.write is Contents.CHANGE_LOG:
+            log = ChangeLogWriter(self._columns, schema, self._options.op_column, self._options.ts_column)
+            schema = log.table_schema
+        begin = next_version if resumed else first_version
+        try:
+            self._table = begin(self._options, schema, self._ledger)
+            step = self._ledger.step(self._table)
+            if log is not None:
+                log.last_ts = self._ledger.last_ts(self._table)
+            only_ours = self._ledger.began_empty(self._table)
+        except (DeltaError, OSError, ValueError) as error:
+            raise failure(self._what("open"), error) from error
+        self._step = -1 if step is None else step
+        if log is not None:
+            self._writer = log
+        elif self._key:
+            self._writer = MergedByKeyWriter(self._columns, schema, self._key, only_ours)
+        else:
+            self._writer = MergedByRowWriter(self._columns, schema)
+
+    @property
+    def committed_step(self) -> int:
+        """The last step that is in the table; -1 when there is none."""
+        return self._step
+
+    def rewind(self, step: int) -> None:
+        """Restore the table to what it was after a step.
+
+        :param step: its number
+        :raises ConnectorFailure: when that cannot be done and the table would not be equal to the view
+        :raises OvertakenError: when a later run of the pipeline writes the table
+        """
+        table, _ = self._opened()
+        if step >= self._step:
+            return
+        self._check_newest()
+        try:
+            table.update_incremental()
+            version = self._ledger.version_after(table, step)
+            table.restore(version, commit_properties=self._ledger.opening(step))
+        except NotToBeTakenBackError as problem:
+            self._cannot_rewind(step, str(problem), problem)
+            return
+        except (DeltaError, OSError) as error:
+            self._cannot_rewind(step, str(failure("its restore failed", error)), error)
+            return
+        logger.info("delta_table_output %s: restored to version %d, which had step %d", self._options.uri, version, step)
+        table.update_incremental()
+        self._step = step
+
+    def _cannot_rewind(self, step: int, reason: str, error: Exception) -> None:
+        text = f"steps {step + 1} to {self._step} in it come again and cannot be taken back: {reason}"
+        if self._options.write is Contents.CHANGE_LOG:
+            # A change log says that rows may come again where no more than that is promised.
+            logger.warning("delta_table_output %s: %s; it will have them twice", self._options.uri, text)
+            self._step = step
+            return
+        raise ConnectorFailure(
+            f"{self._what('restore')}: {text}. Write a new table: another 'uri', or 'mode': 'truncate' in a connector with another "
+            "name and 'send_snapshot': true."
+        ) from error
+
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:
+        """Commit a step's changes with its number, unless the table has the step.
+
+        :returns: how many changes were written, and how many bytes they took in memory
+        :raises ConnectorFailure: when they cannot be written
+        :raises OvertakenError: when a later run of the pipeline writes the table
+        """
+        if step <= self._step:
+            return 0, 0
+        try:
+            written = self._committed(step, changes)
+        except (DeltaError, OSError, ValueError) as error:
+            raise failure(self._what("write"), error) from error
+        self._step = step
+        return written.records, written.size_bytes
+
+    def _committed(self, step: int, changes: Changes) -> Written:
+        """Commit a step, again and again while commits of others come between."""
+        table, writer = self._opened()
+        deadline = time.monotonic() + _CONFLICTS_S
+        pause_s = 0.05
+        while True:
+            self._check_newest()
+            table.update_incremental()
+            if self._ledger.is_overtaken(table):
+                raise ConnectorFailure(
+                    f"{self._what('write')}: another run of the pipeline has opened the table since. This one ends."
+                )
+            there = self._ledger.step(table)
+            if there is not None and there >= step:
+                return Written(0, 0)
+            try:
+                return writer.write(table, changes, lambda notes: self._ledger.writing(step, notes))
+            except CommitFailedError as error:
+                if time.monotonic() > deadline:
+                    raise ConnectorFailure(
+                        f"{self._what('write')}: others have committed changes of the same rows for {_CONFLICTS_S:.0f} s, the last "
+                        f"time: {error}. Let one writer at a time change the table."
+                    ) from error
+            time.sleep(random.uniform(0, pause_s))  # noqa: S311
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def close(self) -> None:
+        """Let go of the table; everything is in it."""
+        self._table = None
+        self._writer = None
+
+    def _check_newest(self) -> None:
+        if self._fence is not None:
+            self._fence.check()
+
+    def _opened(self) -> tuple[DeltaTable, StepWriter]:
+        if self._table is None or self._writer is None:
+            raise ConnectorFailure(f"{self._what('write')}: it is not open")
+        return self._table, self._writer
+
+    def _what(self, doing: str) -> str:
+        return f"delta_table_output cannot {doing} {self._options.uri}"

@@ -1,0 +1,279 @@
+"""Ways to put the changes of a step into a Delta table, each as one commit."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.transports.delta_table.columns import as_delta
+from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
+from airflow_pipelines.connectors.updates import equal_neighbours
+from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.program.relations import Column
+
+logger = logging.getLogger(__name__)
+
+_ACTION: Final = "__action"
+"""The column of a MERGE's source that says what becomes of a row."""
+_COUNT: Final = "__count"
+Properties: TypeAlias = Callable[[dict[str, int]], CommitProperties]
+"""Makes what goes with the commit of a step from what is to be noted beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How many changes a commit has, and how many bytes they took in memory."""
+
+    records: int
+    size_bytes: int
+
+
+class StepWriter(Protocol):
+    """Puts the changes of a step into a table."""
+
+    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+        """Commit the changes.
+
+        :param table: its newest version
+        :param changes: those of the step
+        :param properties: makes what goes with the commit
+        """
+
+
+class ChangeLogWriter:
+    """Appends each change as a row, with columns for what it does and for its place in the order of all changes.
+
+    :param columns: those of the view
+    :param schema: of the table without the two columns
+    :param op_column: has ``i``, ``d`` or, for an update by an index, ``u``
+    :param ts_column: has a number that is greater than those of all earlier changes: about the microseconds since 1970
+    """
+
+    def __init__(self, columns: Sequence[Column], schema: pa.Schema, op_column: str, ts_column: str) -> None:
+        self._columns = columns
+        self._schema = schema
+        self.table_schema = schema.append(pa.field(op_column, pa.string())).append(pa.field(ts_column, pa.int64()))
+        self.last_ts = 0
+        """The number of the last change that was committed."""
+
+    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+        """Append the changes."""
+        first = max(self.last_ts + 1, time.time_ns() // 1000)
+        records = size = 0
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            nonlocal records, size
+            for rows in changes.tables():
+                logged = self._logged(rows, first + records)
+                records += logged.num_rows
+                size += logged.nbytes
+                yield from logged.to_batches()
+
+        # The number of the last change stands in the commit, so it has to be known before the rows are.
+        last = first + changes.count() - 1
+        reader = pa.RecordBatchReader.from_batches(self.table_schema, batches())
+        write_deltalake(table, reader, mode="append", commit_properties=properties({LAST_TS: last}))
+        self.last_ts = last
+        return Written(records, size)
+
+    def _logged(self, rows: pa.Table, first: int) -> pa.Table:
+        ops = pc.if_else(pc.greater(rows.column(WEIGHT), 0), "i", "d")
+        if UPDATE in rows.column_names:
+            # Whoever has the key needs the new row only.
+            kept = pc.or_(pc.invert(rows.column(UPDATE)), pc.greater(rows.column(WEIGHT), 0))
+            ops = pc.if_else(rows.column(UPDATE), "u", ops).filter(kept)
+            rows = rows.filter(kept)
+        numbers = pa.array(np.arange(first, first + rows.num_rows))
+        table = as_delta(rows, self._columns, self._schema)
+        return pa.Table.from_arrays([*table.columns, ops, numbers], schema=self.table_schema)
+
+
+class _MergedWriter:
+    """What both ways to keep a table equal to a view do with changes that only add rows."""
+
+    def __init__(self, columns: Sequence[Column], schema: pa.Schema) -> None:
+        self._columns = columns
+        self.table_schema = schema
+
+    def _append(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+        records = size = 0
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            nonlocal records, size
+            for rows in changes.tables():
+                plain = as_delta(rows, self._columns, self.table_schema)
+                records += plain.num_rows
+                size += plain.nbytes
+                yield from plain.to_batches()
+
+        reader = pa.RecordBatchReader.from_batches(self.table_schema, batches())
+        write_deltalake(table, reader, mode="append", commit_properties=properties({}))
+        return Written(records, size)
+
+
+class MergedByKeyWriter(_MergedWriter):
+    """Keeps the table equal to a view in which each key of an index has one row.
+
+    :param columns: those of the view
+    :param schema: of the table
+    :param key: the columns of the index
+    :param only_ours: whether the table has nothing but what this output wrote, so that a new key is not in it
+    """
+
+    def __init__(self, columns: Sequence[Column], schema: pa.Schema, key: Sequence[str], only_ours: bool) -> None:
+        super().__init__(columns, schema)
+        self._key = key
+        self._only_ours = only_ours
+
+    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+        """Delete, update and insert the rows of the keys that changed."""
+        if self._only_ours and _only_adds(changes):
+            return self._append(table, changes, properties)
+        source = self._source(changes)
+        assigned = {_quoted(name): f"change.{_quoted(name)}" for name in self.table_schema.names}
+        merge = table.merge(
+            source,
+            _same(source, self._key),
+            source_alias="change",
+            target_alias="kept",
+            # Lets the library leave out files whose keys are all smaller, or all greater, than those that changed.
+            streamed_exec=False,
+            commit_properties=properties({}),
+        )
+        found = (
+            merge.when_matched_delete(f"change.{_ACTION} = 'd'")
+            .when_matched_update(assigned)
+            .when_not_matched_insert(assigned, predicate=f"change.{_ACTION} <> 'd'")
+            .execute()
+        )
+        self._compare(source, found["num_target_rows_updated"] + found["num_target_rows_deleted"])
+        return Written(source.num_rows, source.nbytes)
+
+    def _source(self, changes: Changes) -> pa.Table:
+        """One row for each key that changed: the new one, or the old one of a key that has none any more."""
+        parts = []
+        for rows in changes.tables():
+            comes = pc.greater(rows.column(WEIGHT), 0)
+            kept = pc.or_(pc.invert(rows.column(UPDATE)), comes)
+            actions = pc.if_else(rows.column(UPDATE), "u", pc.if_else(comes, "i", "d")).filter(kept)
+            table = as_delta(rows.filter(kept), self._columns, self.table_schema)
+            parts.append(table.append_column(_ACTION, actions))
+        source = pa.concat_tables(parts)
+        if source.num_rows > 1:
+            same = equal_neighbours(source.select(self._key))
+            if same.any():
+                raise self._not_unique(int(np.flatnonzero(same)[0]))
+        return source
+
+    def _compare(self, source: pa.Table, matched: int) -> None:
+        expected = int(pc.sum(pc.not_equal(source.column(_ACTION), "i")).as_py() or 0)
+        if matched > expected and self._only_ours:
+            raise ConnectorFailure(
+                f"{matched} rows of the table had the keys of {expected} rows that changed, so it is no longer equal to the view: "
+                f"the index ({', '.join(self._key)}) is not unique in the view, or others write the table. Name an index whose "
+                "keys are unique or none, and write a new table."
+            )
+        if matched < expected:
+            logger.warning("of %d rows that were to change only %d were in the Delta table; others write it", expected, matched)
+
+    def _not_unique(self, at: int) -> ConnectorFailure:
+        names = ", ".join(self._key)
+        return ConnectorFailure(
+            f"more than one row of the view has the same key ({names}), first in row {at} of the changes, so that no table can "
+            "have one row for each key. Name an index whose keys are unique, or none: then rows are told apart by all of their columns."
+        )
+
+
+class MergedByRowWriter(_MergedWriter):
+    """Keeps the table equal to a view without keys: each row is in it as often as in the view."""
+
+    def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
+        """Insert rows, and put fewer of those that became fewer."""
+        if _only_adds(changes):
+            return self._append(table, changes, properties)
+        names = self.table_schema.names
+        comes, goes = self._split(changes)
+        gone = goes.group_by(names).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
+        puts = [comes, _remaining(table, gone, names)]
+        put = pa.concat_tables([part.select(names) for part in puts])
+        source = pa.concat_tables(
+            [
+                gone.select(names).append_column(_ACTION, pa.array(["d"] * gone.num_rows, pa.string())),
+                put.append_column(_ACTION, pa.array(["i"] * put.num_rows, pa.string())),
+            ]
+        )
+        # All copies of a row that goes match and are deleted; rows to put match nothing.
+        predicate = f"({_same(source, names)}) AND change.{_ACTION} = 'd'"
+        (
+            table.merge(
+                source, predicate, source_alias="change", target_alias="kept", streamed_exec=False, commit_properties=properties({})
+            )
+            .when_matched_delete()
+            .when_not_matched_insert(
+                {_quoted(name): f"change.{_quoted(name)}" for name in names}, predicate=f"change.{_ACTION} = 'i'"
+            )
+            .execute()
+        )
+        return Written(comes.num_rows + goes.num_rows, source.nbytes)
+
+    def _split(self, changes: Changes) -> tuple[pa.Table, pa.Table]:
+        """The rows that come, and those that go."""
+        comes, goes = [], []
+        for rows in changes.tables():
+            plain = as_delta(rows, self._columns, self.table_schema)
+            more = pc.greater(rows.column(WEIGHT), 0)
+            comes.append(plain.filter(more))
+            goes.append(plain.filter(pc.invert(more)))
+        return pa.concat_tables(comes), pa.concat_tables(goes)
+
+
+def _remaining(table: DeltaTable, gone: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The copies that stay of rows of which some go."""
+    # Rows of a few keys are told from the rest by values of their first columns, before they are compared as a whole.
+    found = []
+    for batch in pa.RecordBatchReader.from_stream(table.scan(columns=list(names))):
+        rows = pa.Table.from_batches([batch]).select(names).cast(gone.select(names).schema)
+        for name in names[:2]:
+            rows = rows.filter(pc.is_in(rows.column(name), value_set=gone.column(name).combine_chunks()))
+        if rows.num_rows:
+            found.append(rows)
+    if not found:
+        return gone.select(names).slice(0, 0)
+    counted = pa.concat_tables(found).group_by(list(names)).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
+    less = gone.set_column(len(names), _COUNT, pc.negate(gone.column(_COUNT)))
+    marked = pa.concat_tables(
+        [
+            counted.append_column("__gone", pa.array([0] * counted.num_rows, pa.int64())),
+            less.append_column("__gone", pa.array([1] * less.num_rows, pa.int64())),
+        ]
+    )
+    summed = marked.group_by(list(names)).aggregate([(_COUNT, "sum"), ("__gone", "max")])
+    left = summed.filter(pc.and_(pc.equal(summed.column("__gone_max"), 1), pc.greater(summed.column(f"{_COUNT}_sum"), 0)))
+    times = left.column(f"{_COUNT}_sum").to_numpy()
+    return left.select(names).take(pa.array(np.repeat(np.arange(left.num_rows), times)))
+
+
+def _only_adds(changes: Changes) -> bool:
+    return all(pc.min(rows.column(WEIGHT)).as_py() > 0 for rows in changes.tables() if rows.num_rows)
+
+
+def _same(source: pa.Table, names: Sequence[str]) -> str:
+    """The condition that a row of the table is one of the source; NULL is equal to NULL."""
+    # Without NULL the plain comparison is the faster one.
+    equal = "IS NOT DISTINCT FROM" if any(source.column(name).null_count for name in names) else "="
+    return " AND ".join(f"(kept.{_quoted(name)} {equal} change.{_quoted(name)})" for name in names)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
