@@ -19,6 +19,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
 """``module:ATTRIBUTE`` of an ``InputDefinition`` by the name of its transport."""
 
 BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
+    "delta_table_output": f"{_TRANSPORTS}.delta_table.definitions:DELTA_TABLE_OUTPUT",
     "file_output": f"{_TRANSPORTS}.file_output:FILE_OUTPUT",
     "null_output": f"{_TRANSPORTS}.null_output:NULL_OUTPUT",
 }

@@ -74,7 +74,7 @@ def test_bad_inputs(changes: dict[str, Any], message: str) -> None:
     [
         (
             {"transport": "file_input"},
-            "'file_input' is an input, but the connector is on a view; known transports here: file_output, null_output",
+            "'file_input' is an input, but the connector is on a view; known transports here: .*file_output, .*null_output",
         ),
         ({"format": "parqet"}, "unknown format 'parqet'; known formats: csv, json"),
         ({"options": {"pause": True}}, "unknown option 'pause'.*did you mean 'paused'"),

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
 from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.columns import differences
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger
 from airflow_pipelines.connectors.transports.delta_table.output_options import Beginning, DeltaOutputOptions
@@ -64,9 +65,7 @@ def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger
         )
     else:
         check_columns(table, options, schema)
-        write_deltalake(
-            table, schema.empty_table(), mode="append", commit_properties=ledger.beginning(began_empty=_is_empty(table))
-        )
+        append(table, schema.empty_table(), ledger.beginning(began_empty=_is_empty(table)))
     return DeltaTable(options.uri, storage_options=dict(options.storage_options))
 
 
@@ -88,7 +87,7 @@ def next_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger)
             f"{_NEW}, or put the table back."
         )
     check_columns(table, options, schema)
-    write_deltalake(table, schema.empty_table(), mode="append", commit_properties=ledger.opening(step))
+    append(table, schema.empty_table(), ledger.opening(step))
     return DeltaTable(options.uri, storage_options=dict(options.storage_options))
 
 

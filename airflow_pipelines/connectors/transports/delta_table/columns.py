@@ -31,8 +31,8 @@ def delta_schema(columns: Sequence[Column]) -> pa.Schema:
         other = seen.setdefault(column.name.lower(), column.name)
         if other != column.name:
             raise ColumnProblem(
-                f"columns {other!r} and {column.name!r} differ in case only, which Delta tables cannot tell apart; rename one in the "
-                "view"
+                f"columns {other!r} and {column.name!r} differ in case only, which Delta tables cannot tell apart; rename one in "
+                "the view"
             )
     return pa.schema([pa.field(column.name, _type(column.type, column.name)) for column in columns])
 

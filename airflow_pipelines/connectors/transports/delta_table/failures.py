@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _DENIED = re.compile(r"(?i)denied|forbidden|unauthori[sz]ed|signature|credential|InvalidAccessKey|permission|\b40[13]\b")
+_UNREACHABLE = re.compile(
+    r"(?i)error sending request|connection|connect error|timed? ?out|dns|broken pipe|reset by peer|unavailable|\b50[0-9]\b"
+)
 _GONE = re.compile(r"(?i)not ?found|no such (file|key)|does not exist|\b404\b")
 
 
@@ -36,5 +39,9 @@ def failure(what: str, error: BaseException) -> ConnectorFailure:
     if is_denied(error):
         return ConnectorFailure(
             f"{what}: the store refuses: {text}. Check the storage options, above all keys, region and endpoint."
+        )
+    if _UNREACHABLE.search(str(error)):
+        return TransientConnectorFailure(
+            f"{what}: {text}. It is tried again; check that the store runs and can be reached from here."
         )
     return ConnectorFailure(f"{what}: {text}")

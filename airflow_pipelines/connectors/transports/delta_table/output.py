@@ -7,14 +7,16 @@ import random
 import time
 from typing import Final
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.beginning import first_version, next_version
 from airflow_pipelines.connectors.transports.delta_table.columns import delta_schema
-from airflow_pipelines.connectors.transports.delta_table.failures import failure
+from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger, NotToBeTakenBackError
 from airflow_pipelines.connectors.transports.delta_table.output_options import Contents, DeltaOutputOptions
 from airflow_pipelines.connectors.transports.delta_table.step_writers import (
@@ -55,6 +57,7 @@ class DeltaTableOutput:
         self._ledger = Ledger(owner, None if fence is None else fence.epoch)
         self._table: DeltaTable | None = None
         self._writer: StepWriter | None = None
+        self._schema = pa.schema([])
         self._step = -1
 
     def open(self, resumed: bool) -> None:
@@ -69,6 +72,7 @@ class DeltaTableOutput:
         if self._options.write is Contents.CHANGE_LOG:
             log = ChangeLogWriter(self._columns, schema, self._options.op_column, self._options.ts_column)
             schema = log.table_schema
+        self._schema = schema
         begin = next_version if resumed else first_version
         try:
             self._table = begin(self._options, schema, self._ledger)
@@ -86,10 +90,9 @@ class DeltaTableOutput:
         else:
             self._writer = MergedByRowWriter(self._columns, schema)
 
-    @property
-    def committed_step(self) -> int:
-        """The last step that is in the table; -1 when there is none."""
-        return self._step
+    def committed_step(self) -> int | None:
+        """The last step that is in the table; None when there is none."""
+        return None if self._step < 0 else self._step
 
     def rewind(self, step: int) -> None:
         """Restore the table to what it was after a step.
@@ -104,29 +107,28 @@ class DeltaTableOutput:
         self._check_newest()
         try:
             table.update_incremental()
-            version = self._ledger.version_after(table, step)
-            table.restore(version, commit_properties=self._ledger.opening(step))
-        except NotToBeTakenBackError as problem:
-            self._cannot_rewind(step, str(problem), problem)
-            return
+            try:
+                version = self._ledger.version_after(table, step)
+                table.restore(version, commit_properties=self._ledger.opening(step))
+                logger.info("%s: restored to version %d, which has step %d", self._options.uri, version, step)
+            except (NotToBeTakenBackError, DeltaError) as problem:
+                self._go_on_in_spite_of(table, step, problem)
+            table.update_incremental()
         except (DeltaError, OSError) as error:
-            self._cannot_rewind(step, str(failure("its restore failed", error)), error)
-            return
-        logger.info("delta_table_output %s: restored to version %d, which had step %d", self._options.uri, version, step)
-        table.update_incremental()
+            raise failure(self._what("restore"), error) from error
         self._step = step
 
-    def _cannot_rewind(self, step: int, reason: str, error: Exception) -> None:
-        text = f"steps {step + 1} to {self._step} in it come again and cannot be taken back: {reason}"
+    def _go_on_in_spite_of(self, table: DeltaTable, step: int, problem: Exception) -> None:
+        """Have a change log say again what it says already; give up a table that is to be equal to the view."""
+        text = f"steps {step + 1} to {self._step} in it come again and cannot be taken back: {in_words(problem)}"
         if self._options.write is Contents.CHANGE_LOG:
-            # A change log says that rows may come again where no more than that is promised.
-            logger.warning("delta_table_output %s: %s; it will have them twice", self._options.uri, text)
-            self._step = step
+            logger.warning("%s: %s; the change log will have them twice", self._options.uri, text)
+            append(table, self._schema.empty_table(), self._ledger.opening(step))
             return
         raise ConnectorFailure(
             f"{self._what('restore')}: {text}. Write a new table: another 'uri', or 'mode': 'truncate' in a connector with another "
             "name and 'send_snapshot': true."
-        ) from error
+        ) from problem
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Commit a step's changes with its number, unless the table has the step.

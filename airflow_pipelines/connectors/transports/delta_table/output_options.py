@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import Field
 
-from airflow_pipelines.connectors.base import InvalidOptionError
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table.columns import ColumnProblem, delta_schema
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.engine.schema import RelationSchema

@@ -11,11 +11,12 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.columns import as_delta
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
 from airflow_pipelines.connectors.updates import equal_neighbours
@@ -83,7 +84,7 @@ class ChangeLogWriter:
         # The number of the last change stands in the commit, so it has to be known before the rows are.
         last = first + changes.count() - 1
         reader = pa.RecordBatchReader.from_batches(self.table_schema, batches())
-        write_deltalake(table, reader, mode="append", commit_properties=properties({LAST_TS: last}))
+        append(table, reader, properties({LAST_TS: last}))
         self.last_ts = last
         return Written(records, size)
 
@@ -118,7 +119,7 @@ class _MergedWriter:
                 yield from plain.to_batches()
 
         reader = pa.RecordBatchReader.from_batches(self.table_schema, batches())
-        write_deltalake(table, reader, mode="append", commit_properties=properties({}))
+        append(table, reader, properties({}))
         return Written(records, size)
 
 
@@ -191,7 +192,7 @@ class MergedByKeyWriter(_MergedWriter):
         names = ", ".join(self._key)
         return ConnectorFailure(
             f"more than one row of the view has the same key ({names}), first in row {at} of the changes, so that no table can "
-            "have one row for each key. Name an index whose keys are unique, or none: then rows are told apart by all of their columns."
+            "have one row for each key. Name an index whose keys are unique, or none: then rows are told apart by all columns."
         )
 
 
