@@ -8,12 +8,13 @@ from typing import Any, NoReturn, Protocol
 
 from airflow_pipelines.datastream.collecting import CloseableIterator, PrintSink
 from airflow_pipelines.datastream.common.row import Row
+from airflow_pipelines.datastream.common.type_information import converter_of
 from airflow_pipelines.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from airflow_pipelines.datastream.connectors import base as connectors
 from airflow_pipelines.datastream.data_stream_sink import DataStreamSink
 from airflow_pipelines.datastream.fields import extreme, extreme_element, field_of, summing
 from airflow_pipelines.datastream.function_sink import FunctionSink, SinkFunction
-from airflow_pipelines.datastream.given_functions import as_function, checked_function, key_selector_of
+from airflow_pipelines.datastream.given_functions import as_function, checked_function, checked_tag, key_selector_of
 from airflow_pipelines.datastream.relations import relation_sink
 from airflow_pipelines.datastream.stream_settings import Port, StreamSettings
 from airflow_pipelines.datastream.windowed_stream import AllWindowedStream, WindowedStream
@@ -194,7 +195,7 @@ class DataStream(StreamSettings):
         """
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds)
-        return ConnectedStreams(self, ds)
+        return ConnectedStreams(self, _checked_stream(ds, "connect"))
 
     def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[DataStream]:
         """Put all elements of the stream into windows. The operator has one task.
@@ -221,7 +222,7 @@ class DataStream(StreamSettings):
         """
         ports = list(self._ports)
         for stream in streams:
-            if stream._environment is not self._environment:
+            if _checked_stream(stream, "union")._environment is not self._environment:
                 raise StreamProgramError("union() of streams of two environments: a program has one.")
             if stream._exchange is not self._exchange:
                 raise StreamProgramError("union() after a partitioning method: call union() first, then rebalance() and the like.")
@@ -234,9 +235,10 @@ class DataStream(StreamSettings):
         :param output_tag: names it
         :returns: its elements
         """
+        checked_tag(output_tag, "get_side_output")
         node = self._own_node("get_side_output")
         if output_tag.type_info is not None:
-            node.side_converts[output_tag.tag_id] = output_tag.type_info.converter()
+            node.side_converts[output_tag.tag_id] = converter_of("type_info of OutputTag", output_tag.type_info)
         return DataStream(self._environment, (Port(node, output_tag.tag_id, output_tag.type_info),))
 
     # partitioning
@@ -376,7 +378,7 @@ class DataStream(StreamSettings):
             spec,
             edges,
             output_type=output_type,
-            convert=None if output_type is None else output_type.converter(),
+            convert=None if output_type is None else converter_of("output_type", output_type),
             **settings,
         )
         return DataStream(self._environment, (Port(node),))
@@ -547,6 +549,12 @@ class KeyedStream(DataStream):
 
     def _end(self, name: str, spec: OperatorSpec, *, non_parallel: bool = False) -> DataStreamSink:
         return self._origin._end(name, spec, non_parallel=non_parallel)
+
+
+def _checked_stream(stream: Any, method: str) -> DataStream:
+    if not isinstance(stream, DataStream):
+        raise StreamProgramError(f"{method}() needs a stream, and was given {stream!r}.")
+    return stream
 
 
 def _same_key(value: Any) -> int:  # noqa: ARG001

@@ -6,7 +6,7 @@ import logging
 import re
 import weakref
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -17,6 +17,7 @@ from airflow_pipelines.datastream.common.configuration import Configuration
 from airflow_pipelines.datastream.common.job_client import JobClient
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
 from airflow_pipelines.datastream.common.restart_strategy import policy_of
+from airflow_pipelines.datastream.common.type_information import converter_of
 from airflow_pipelines.datastream.connectors import base as connectors
 from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
 from airflow_pipelines.datastream.connectors.file_source import FileSource
@@ -84,6 +85,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :param type_info: their declared type; optional
         :returns: the stream
         """
+        if not isinstance(collection, Iterable):
+            raise StreamProgramError(f"from_collection() needs a collection such as a list, and was given {collection!r}.")
         source = CollectionSource([isolate(value) for value in collection])
         return self._add_source(source, None, "Source: Collection Source", type_info, parallelism=1, non_parallel=True)
 
@@ -154,7 +157,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             Read(source, event_time),
             [],
             output_type=type_info or produced,
-            convert=None if type_info is None else type_info.converter(),
+            convert=None if type_info is None else converter_of("type_info", type_info),
             **settings,
         )
         return DataStream(self, (Port(node),))

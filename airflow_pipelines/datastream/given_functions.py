@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.functions import CallableFunction, Function, KeySelector
 
@@ -49,6 +50,19 @@ def as_function(func: Any, kind: type[Function], method: str) -> Function:
     if callable(func):
         return CallableFunction(func)
     raise StreamProgramError(f"{method}() needs a callable or a {kind.__name__}, and was given {func!r}.")
+
+
+def checked_tag(tag: Any, method: str) -> OutputTag[Any]:
+    """The name of a side output.
+
+    :param tag: what the program gave
+    :param method: the method that was called
+    :returns: the tag
+    :raises StreamProgramError: when it is something else
+    """
+    if not isinstance(tag, OutputTag):
+        raise StreamProgramError(f"{method}() needs an OutputTag such as OutputTag('late'), and was given {tag!r}.")
+    return tag
 
 
 def _refuse_class(func: Any, method: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, Protocol, TypeVar
 
-from airflow_pipelines.datastream.given_functions import as_function, checked_function
+from airflow_pipelines.datastream.given_functions import as_function, checked_function, checked_tag
 from airflow_pipelines.streams.durations import milliseconds
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -84,7 +84,7 @@ class WindowedStream(Generic[S_co]):
         :param output_tag: names it
         :returns: this object
         """
-        self._late_tag = output_tag.tag_id
+        self._late_tag = checked_tag(output_tag, "side_output_late_data").tag_id
         return self
 
     def reduce(self, reduce_function: Any, window_function: Any = None, output_type: Any = None) -> S_co:

@@ -387,6 +387,23 @@ def test_what_is_not_a_source_sink_or_strategy_is_refused_with_the_method_to_use
         (lambda: stream.key_by(lambda x: x).window(None), "needs a WindowAssigner"),
         (lambda: stream.union(environment().from_collection([1])), "two environments"),
         (lambda: stream.get_side_output(OutputTag("x")).uid("y"), "belongs to an operator"),
+        (lambda: stream.get_side_output("x"), r"get_side_output\(\) needs an OutputTag such as OutputTag\('late'\)"),
+        (lambda: stream.key_by(first).count_window(2).side_output_late_data("x"), r"side_output_late_data\(\) needs an OutputTag"),
+        (lambda: stream.union(5), r"union\(\) needs a stream, and was given 5"),
+        (lambda: stream.connect([1]), r"connect\(\) needs a stream, and was given \[1\]"),
+        (lambda: env.from_collection(5), r"from_collection\(\) needs a collection"),
     ]:
         with pytest.raises(StreamProgramError, match=message):
+            call()
+
+
+def test_a_class_of_python_is_no_declared_type():
+    env = environment()
+    stream = env.from_collection([1])
+    for parameter, call in [
+        ("type_info", lambda: env.from_collection([1], int)),
+        ("output_type", lambda: stream.map(str, str)),
+        ("type_info of OutputTag", lambda: stream.get_side_output(OutputTag("x", int))),
+    ]:
+        with pytest.raises(TypeError, match=rf"{parameter} takes a TypeInformation, not .*use one of Types, such as Types.INT\(\)"):
             call()

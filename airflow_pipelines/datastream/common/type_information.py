@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.streams.errors import ExplainedError
 
 Converter = Callable[[Any], Any]
@@ -83,3 +84,15 @@ def misfit(value: Any, type_: str, takes: str) -> TypeConversionError:
     :returns: the error to raise
     """
     return TypeConversionError(f"{type_} does not take {value!r:.80} ({type(value).__name__}): {takes}")
+
+
+def converter_of(parameter: str, declared: Any) -> Converter:
+    """What coerces values to the type that a program declares.
+
+    :param parameter: what the program gives the type for
+    :param declared: the type
+    :returns: see :meth:`TypeInformation.converter`
+    :raises TypeError: when it is no type
+    """
+    type_: TypeInformation = checks.instance(parameter, declared, TypeInformation, "use one of Types, such as Types.INT()")
+    return type_.converter()
