@@ -65,6 +65,23 @@ def test_batch_mode_fires_the_timers_of_a_key_at_its_end_and_forgets_it():
     ]
 
 
+def test_batch_mode_has_one_processing_time_and_final_results_whatever_checkpoints_and_failures_there_are():
+    class Times(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            yield value, ctx.timer_service().current_processing_time()
+
+    elements = [(number % 3, number) for number in range(3000)]
+    env = environment().set_runtime_mode(RuntimeExecutionMode.BATCH).enable_checkpointing(10)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 0))
+    COMMITTED.clear()
+    stream = env.from_collection(elements).map(_SlowAndFailsOnce()).key_by(first)
+    stream.reduce(lambda a, b: (a[0], a[1] + b[1])).add_sink(_Committing())
+    env.execute()
+    assert [each for part in COMMITTED for each in part] == [(key, sum(range(key, 3000, 3))) for key in range(3)]
+    found = collected(env.from_collection(elements).key_by(first).process(Times()))
+    assert len({now for _, now in found}) == 1
+
+
 def test_windows_in_batch_mode_know_no_late_elements():
     env = environment().set_runtime_mode(RuntimeExecutionMode.BATCH)
     stream = timed(env.from_collection([("a", 1), ("a", 15), ("a", 2)]), delay=0).key_by(first)
@@ -77,6 +94,8 @@ def test_a_source_that_does_not_end_cannot_be_run_in_batch_mode():
     env.add_source(_Numbers(3), "numbers").print()
     with pytest.raises(StreamProgramError, match="'Source: numbers' does not end"):
         env.execute()
+    automatic = environment().set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
+    assert collected(automatic.add_source(_Numbers(3)).key_by(lambda number: 0).reduce(max)) == [1, 2, 3]
 
 
 def test_the_plan_names_operators_and_how_elements_reach_them():
@@ -226,6 +245,14 @@ class _FailsOnce(MapFunction):
     def map(self, value):
         if value == 7 and self.attempt == 0:
             raise RuntimeError("boom")
+        return value
+
+
+class _SlowAndFailsOnce(_FailsOnce):
+    def map(self, value):
+        if value[1] % 100 == 0:
+            time.sleep(0.002)
+        super().map(7 if value[1] == 2000 else value)
         return value
 
 

@@ -76,6 +76,12 @@ def test_a_timer_that_was_deleted_does_not_fire():
     assert collected(stream.key_by(first).process(_Timers())) == [("b", 10, 10, MAX_TIMESTAMP), ("a", 20, 20, MAX_TIMESTAMP)]
 
 
+def test_only_a_timer_that_is_there_can_be_deleted():
+    elements = [("a", 0, [], [10]), ("a", 1, [10]), ("a", 2, [20], [20, 30]), ("a", 3, [30])]
+    found = collected(timed(environment().from_collection(elements), delay=0).key_by(first).process(_Timers()))
+    assert [each[1] for each in found] == [10, 30]
+
+
 def test_timers_that_a_timer_registers_fire_as_well():
     class Chain(KeyedProcessFunction):
         def process_element(self, value, ctx):

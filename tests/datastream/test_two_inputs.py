@@ -16,6 +16,7 @@ from airflow_pipelines.datastream import (
     Types,
 )
 from airflow_pipelines.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from airflow_pipelines.streams.errors import NoKeyError
 from tests.datastream.programs import collected, environment, first, timed
 
 
@@ -98,6 +99,16 @@ def test_connect_wants_keys_on_both_sides_or_on_none():
         env.from_collection([1]).key_by(lambda x: x).connect(env.from_collection([1]))
     with pytest.raises(StreamProgramError, match="put key_by"):
         env.from_collection([1]).connect(env.from_collection([1])).process(_Join())
+
+
+def test_connected_streams_without_keys_have_no_state():
+    class Stateful(_Both):
+        def open(self, runtime_context):
+            runtime_context.get_state(ValueStateDescriptor("v"))
+
+    env = environment()
+    with pytest.raises(NoKeyError, match=r"'Co-Map' asks for the state 'v'.*Put key_by"):
+        collected(env.from_collection([1]).connect(env.from_collection([2])).map(Stateful()))
 
 
 RULES = MapStateDescriptor("rules")

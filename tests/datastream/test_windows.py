@@ -1,9 +1,11 @@
 """Windows: assigners, triggers, late elements, sessions."""
 
+from typing import ClassVar
+
 import pytest
 
 from airflow_pipelines.datastream.common import Time
-from airflow_pipelines.streams.elements import OutputTag
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP, OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.function_source import SourceFunction
 from airflow_pipelines.streams.functions import (
@@ -29,7 +31,7 @@ from airflow_pipelines.streams.windows.triggers import (
     PurgingTrigger,
     TriggerResult,
 )
-from airflow_pipelines.streams.windows.window import CountWindow, TimeWindow
+from airflow_pipelines.streams.windows.window import CountWindow, GlobalWindow, TimeWindow
 from tests.datastream.programs import Contents, collected, environment, first, timed
 
 
@@ -258,3 +260,105 @@ class _PurgesAtOnce(EventTimeTrigger):
     def on_element(self, element, timestamp, window, ctx):
         super().on_element(element, timestamp, window, ctx)
         return TriggerResult.PURGE
+
+
+def test_windows_end_with_the_last_moment_before_the_next_and_those_of_counts_never():
+    assert TimeWindow(0, 10).max_timestamp() == 9
+    assert CountWindow(3).max_timestamp() == GlobalWindow().max_timestamp() == MAX_TIMESTAMP
+    stream = environment().from_collection([("a", n) for n in range(5)]).key_by(first)
+    assert [each[1] for each in collected(stream.count_window(2).process(Contents()))] == [CountWindow(0), CountWindow(1)]
+
+
+def test_a_lateness_beyond_the_end_of_time_keeps_windows_for_ever():
+    windows = keyed([("a", 1), ("a", 500), ("a", 2), ("a", 3)]).window(TumblingEventTimeWindows.of(10))
+    found = spans(collected(windows.allowed_lateness(2**63 - 1).process(Contents())))
+    assert [each[3] for each in found if each[1] == 0] == [[1], [1, 2], [1, 2, 3]]
+
+
+class _First(TumblingEventTimeWindows):
+    """Puts all elements into the first window."""
+
+    def assign_windows(self, element, timestamp, context):
+        return [TimeWindow(0, 10)]
+
+
+def test_an_element_that_is_not_behind_is_not_late_though_its_window_is_over():
+    late = OutputTag("late")
+    windows = keyed([("a", 1), ("a", 50), ("a", 60), ("a", 7)]).window(_First(10)).side_output_late_data(late)
+    assert spans(collected(windows.process(Contents()))) == [("a", 0, 10, [1, 50])]
+    assert collected(windows.process(Contents()).get_side_output(late)) == [("a", 7)]
+
+
+class Noted:
+    """Notes calls in one list, also those of the copies that run."""
+
+    calls: ClassVar[list] = []
+
+    def append(self, call):
+        Noted.calls.append(call)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    monkeypatch.setattr(Noted, "calls", [])
+    return Noted.calls
+
+
+class _Told(EventTimeTrigger):
+    """Notes which windows it is told to clear and to merge."""
+
+    def __init__(self):
+        self.calls = Noted()
+
+    def clear(self, window, ctx):
+        self.calls.append(("trigger", window))
+        super().clear(window, ctx)
+
+    def on_merge(self, window, ctx):
+        self.calls.append(("merge", window))
+        super().on_merge(window, ctx)
+
+
+class _Clearing(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield list(elements)
+
+    def clear(self, context):
+        Noted.calls.append(("function", context.window()))
+
+
+def test_the_end_of_a_window_clears_its_trigger_and_calls_clear_once_after_the_time_for_late_elements(calls):
+    windows = keyed([("a", 1), ("a", 12), ("a", 2), ("a", 30)]).window(TumblingEventTimeWindows.of(10)).trigger(_Told())
+    found = collected(windows.allowed_lateness(5).process(_Clearing()))
+    assert found == [[("a", 1)], [("a", 1), ("a", 2)], [("a", 12)], [("a", 30)]]
+    assert calls == [(who, TimeWindow(start, start + 10)) for start in (0, 10, 30) for who in ("trigger", "function")]
+
+
+def test_merging_tells_the_trigger_what_becomes_of_its_windows_and_clears_the_old_ones(calls):
+    windows = keyed([("a", 0), ("a", 8), ("a", 4)], delay=100).window(EventTimeSessionWindows.with_gap(5)).trigger(_Told())
+    assert collected(windows.process(Contents())) == [("a", TimeWindow(0, 13), [("a", 0), ("a", 8), ("a", 4)])]
+    assert calls[0] == ("merge", TimeWindow(0, 13))
+    assert sorted(calls[1:3]) == [("trigger", TimeWindow(0, 5)), ("trigger", TimeWindow(8, 13))]
+    assert calls[3:] == [("trigger", TimeWindow(0, 13))]
+
+
+def test_what_a_trigger_has_counted_is_added_up_when_windows_merge():
+    windows = keyed([("a", 0), ("a", 8), ("a", 4), ("a", 5)], delay=100).window(EventTimeSessionWindows.with_gap(5))
+    assert [len(each[2]) for each in collected(windows.trigger(CountTrigger.of(3)).process(Contents()))] == [3]
+
+
+class _Shrinking(EventTimeSessionWindows):
+    """Makes of windows that touch one that ends with the first of them."""
+
+    def merge_windows(self, windows, callback):
+        parts = sorted(windows)
+        if len(parts) > 1:
+            callback.merge(parts, TimeWindow(parts[0].start, parts[0].start + 1))
+
+
+def test_windows_that_merge_into_the_past_are_refused():
+    elements = [("a", 0), ("b", 3), ("a", 4)]
+    windows = keyed(elements, delay=1).window(_Shrinking(lambda element: 5))
+    with pytest.raises(StreamProgramError, match=r"_Shrinking.merge_windows\(\) made TimeWindow\(start=0, end=1\)") as refused:
+        collected(windows.process(Contents()))
+    assert refused.value.__notes__ == ["in operator 'Window Process', element: ('a', 4)"]

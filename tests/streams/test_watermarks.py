@@ -1,10 +1,12 @@
 """Watermarks of several inputs, of splits that are idle, and periodic ones."""
 
+import pytest
+
 from airflow_pipelines.datastream.collecting import CollectSink
 from airflow_pipelines.datastream.common import Duration, WatermarkStrategy
 from airflow_pipelines.streams.clock import ManualClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP
-from airflow_pipelines.streams.functions import ProcessFunction
+from airflow_pipelines.streams.functions import KeyedProcessFunction, ProcessFunction
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.local import LocalRunner
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
@@ -98,6 +100,17 @@ def test_an_input_that_does_not_end_gets_watermarks_in_intervals_of_processing_t
     assert step(0, s0=[40]) == [(40, 29)]
 
 
+@pytest.mark.parametrize("bound", [0, 30])
+def test_the_watermark_is_behind_the_latest_time_by_the_bound_and_one_more(bound):
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).with_timestamp_assigner(lambda v, _: v)
+    step = run(lambda stream: stream.process(Watermark()), strategy=strategy)
+    step(0, s0=[100, 200, 150])
+    step(200)
+    assert step(0, s0=[50]) == [(50, 200 - bound - 1)]
+    step(200)
+    assert step(0, s0=[60]) == [(60, 200 - bound - 1)]
+
+
 def test_a_split_without_elements_holds_the_watermark_back_until_it_is_idle_and_again_when_it_wakes_up():
     step = run(lambda stream: stream.process(Watermark()), splits=2, strategy=STRATEGY.with_idleness(Duration.of_millis(1000)))
     step(0, s0=[10], s1=[])
@@ -121,6 +134,26 @@ def test_windows_of_processing_time_fire_by_the_clock_without_input():
     sessions(0, s0=["a"])
     assert sessions(80, s0=["a"]) == []
     assert [(window.start, window.end, values) for _, window, values in sessions(100)] == [(0, 180, ["a", "a"])]
+
+
+class _BothDomains(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        for _ in range(2):
+            ctx.timer_service().register_event_time_timer(100)
+            ctx.timer_service().register_processing_time_timer(100)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), ctx.time_domain().name, timestamp, ctx.timestamp()
+
+
+def test_timers_of_one_time_in_event_time_and_in_processing_time_are_two():
+    step = run(lambda stream: stream.key_by(lambda value: value % 2).process(_BothDomains()), strategy=STRATEGY)
+    assert step(0, s0=[1, 2]) == []
+    assert step(99) == []
+    assert step(1) == [(0, "PROCESSING_TIME", 100, 100), (1, "PROCESSING_TIME", 100, 100)]
+    step(0, s0=[101, 102])
+    assert step(300) == [(0, "EVENT_TIME", 100, 100), (1, "EVENT_TIME", 100, 100)]
+    assert step(1) == []
 
 
 def test_an_input_that_holds_event_time_back_for_long_is_named_once(caplog):

@@ -211,7 +211,9 @@ class _Windows(KeyedOperator):
             window = self._add_window(entry, merged, assigned)
             end = window.max_timestamp()
             if self._is_event_time and end + self._lateness <= watermark:
-                merged.pop(window, None)
+                if merged[window] != window:
+                    self._refuse_merge_into_the_past(window)
+                del merged[window]
                 if not merged:
                     del entry.values[_MERGED]
                 continue
@@ -223,6 +225,12 @@ class _Windows(KeyedOperator):
                 self._register_cleanup(window)
         if not taken:
             self._late(value, timestamp)
+
+    def _refuse_merge_into_the_past(self, window: Any) -> None:
+        raise StreamProgramError(
+            f"{type(self._assigner).__name__}.merge_windows() made {window!r} of windows that go on, and event time has passed its"
+            f" end: it is {self.current_watermark}. What windows merge into must not end before them."
+        )
 
     def _add_window(self, entry: Entry, merged: dict[Any, Any], new: Any) -> Any:
         """Add a window to those of a key: the one that it becomes a part of, or itself."""
