@@ -14,6 +14,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "file_input": f"{_TRANSPORTS}.file_input:FILE_INPUT",
     "nexmark": f"{_TRANSPORTS}.nexmark.transport:NEXMARK",
     "postgres_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_INPUT",
+    "s3_input": f"{_TRANSPORTS}.s3_input:S3_INPUT",
     "url_input": f"{_TRANSPORTS}.url_input:URL_INPUT",
 }
 """``module:ATTRIBUTE`` of an ``InputDefinition`` by the name of its transport."""
@@ -26,8 +27,10 @@ BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
 """``module:ATTRIBUTE`` of an ``OutputDefinition`` by the name of its transport."""
 
 BUILT_IN_FORMATS: Final[Mapping[str, str]] = {
+    "avro": f"{_FORMATS}.avro:AVRO",
     "csv": f"{_FORMATS}.plain:CSV",
     "json": f"{_FORMATS}.plain:JSON",
+    "orc": f"{_FORMATS}.plain:ORC",
     "parquet": f"{_FORMATS}.plain:PARQUET",
     "raw": f"{_FORMATS}.plain:RAW",
 }

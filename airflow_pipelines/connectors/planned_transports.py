@@ -1,4 +1,4 @@
-"""Transports and formats that programs may declare and that this release does not have: no pipeline starts with them."""
+"""Transports that programs may declare and that this release does not have: no pipeline starts with them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from airflow_pipelines.program.connectors import ConnectorDirection
-
-PLANNED_FORMATS: Final = frozenset({"avro"})
 
 _FILES: Final = "files in the same format by 'file_input', rows by HTTP ingress"
 _CHANGES: Final = "changes by 'file_output', HTTP egress"
@@ -46,6 +44,5 @@ PLANNED_TRANSPORTS: Final[Mapping[str, PlannedTransport]] = {
     "postgres_output": _output(),
     "pub_sub_input": _input(),
     "redis_output": _output(),
-    "s3_input": _input("objects by 'file_input' with a path s3://BUCKET/PREFIX, or by 'url_input'"),
 }
 """By name."""

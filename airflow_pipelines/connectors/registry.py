@@ -29,7 +29,7 @@ from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
 from airflow_pipelines.connectors.lookup import Lookup
 from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.option_models import read_declared_options, read_options, unknown
-from airflow_pipelines.connectors.planned_transports import PLANNED_FORMATS, PLANNED_TRANSPORTS
+from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
 from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
@@ -292,7 +292,7 @@ def _checked_format(connector: Connector, definition: ConnectorDefinition, schem
         listed = ", ".join(formats)
         raise InvalidOptionError(f"{where}: transport {connector.transport!r} needs a format; known formats: {listed}")
     if connector.format not in formats:
-        if connector.format in {*_FORMATS.names(), *PLANNED_FORMATS}:
+        if connector.format in _FORMATS.names():
             # It may be a format of this transport in another release.
             return None
         raise UnknownOptionError(f"{where}: {unknown('format', connector.format, formats)}", connector.format)

@@ -39,8 +39,8 @@ OUTPUT = Connector("v", "o", ConnectorDirection.OUTPUT, "file_output", {"path": 
             "unknown option 'pth' of transport 'file_input'; known options: .*did you mean 'path'",
         ),
         ({"transport_config": {"path": "x", "follow": "perhaps"}}, "option 'follow' of transport 'file_input'"),
-        ({"format": None}, "transport 'file_input' needs a format; known formats: csv, json, parquet, raw"),
-        ({"format": "avrro"}, "unknown format 'avrro'; known formats: csv, json, parquet, raw"),
+        ({"format": None}, "transport 'file_input' needs a format; known formats: avro, csv, json, orc, parquet, raw"),
+        ({"format": "avrro"}, "unknown format 'avrro'; known formats: avro, csv, json, orc, parquet, raw"),
         (
             {"format_config": {"header": True}},
             "unknown option 'header' of format 'csv'; known options: .*delimiter, headers, quote; did you mean 'headers'",

@@ -65,7 +65,6 @@ def test_a_plan_for_a_column_that_is_not_there_compiles_and_does_not_start() -> 
 @pytest.mark.parametrize(
     ("declared", "code", "message"),
     [
-        (replace(INPUT, format="avro"), ErrorCode.UNKNOWN_INPUT_FORMAT, "format 'avro' of transport 'file_input' is not part"),
         (replace(OUTPUT, format="parquet"), ErrorCode.UNKNOWN_OUTPUT_FORMAT, "What there is instead: csv, json"),
         (replace(OUTPUT, options={"index": "i"}), ErrorCode.INVALID_TRANSPORT_CONFIG, "v has no index 'i'; its indexes: none"),
         (

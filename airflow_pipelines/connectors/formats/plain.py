@@ -1,4 +1,4 @@
-"""The formats that need no library of their own: csv, json, parquet and raw."""
+"""The formats that need no library of their own: csv, json, orc, parquet and raw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.definition import FormatDefinition
 from airflow_pipelines.connectors.formats.delta import WRITTEN_UPDATE_FORMATS, JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.connectors.formats.parquet import ParquetOptions, ParquetParser
+from airflow_pipelines.connectors.formats.orc import OrcOptions, orc_parser
+from airflow_pipelines.connectors.formats.parquet import ParquetOptions, parquet_parser
 from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 
@@ -77,6 +78,7 @@ JSON: Final = FormatDefinition(
     check_written=_check_json_written,
 )
 PARQUET: Final = FormatDefinition(
-    name="parquet", options=ParquetOptions, new_parser=lambda schema, _, now: ParquetParser(schema, now)
+    name="parquet", options=ParquetOptions, new_parser=lambda schema, _, now: parquet_parser(schema, now)
 )
+ORC: Final = FormatDefinition(name="orc", options=OrcOptions, new_parser=lambda schema, _, now: orc_parser(schema, now))
 RAW: Final = FormatDefinition(name="raw", options=RawOptions, new_parser=lambda schema, options, _: RawParser(schema, options))

@@ -10,36 +10,12 @@ from typing import IO, Any
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 
+_TRANSIENT = (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_EARLY, httpx.codes.TOO_MANY_REQUESTS)
 _TRIES = 4
 _FIRST_WAIT_S = 0.25
 _TIMEOUT = httpx.Timeout(60.0, connect=15.0)
-
-
-class HttpFiles:
-    """What a file reader needs of a file system, for URLs."""
-
-    def __init__(self, client: httpx.Client, closed: threading.Event) -> None:
-        self._client = client
-        self._closed = closed
-        self.opened: HttpFile | None = None
-
-    def size(self, url: str) -> None:  # noqa: ARG002 - the reader's call
-        """It is not known before the file has been read."""
-        return
-
-    def open(self, url: str, mode: str, cache_type: str | None = None) -> HttpFile | IO[bytes]:  # noqa: ARG002 - like fsspec's
-        """The file; with a cache all of it, so that it can be read in any order."""
-        self.opened = HttpFile(self._client, url, self._closed)
-        if cache_type == "none":
-            return self.opened
-        whole = tempfile.TemporaryFile()  # noqa: SIM115 - the reader closes it
-        while data := self.opened.read(1 << 20):
-            whole.write(data)
-        self.opened.close()
-        whole.seek(0)
-        return whole
 
 
 class HttpFile:
@@ -80,8 +56,19 @@ class HttpFile:
         )
         try:
             return retrying(self._next, size)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ConnectorFailure(f"url_input: {self._shown} cannot be read: {error or type(error).__name__}") from error
+        except httpx.InvalidURL as error:
+            raise ConnectorFailure(f"url_input: {self.shown} cannot be read: {error}") from error
+        except httpx.HTTPError as error:
+            raise TransientConnectorFailure(f"url_input: {self.shown} cannot be read: {error or type(error).__name__}") from error
+
+    def whole(self) -> IO[bytes]:
+        """All of the file, in one on this machine that can be read in any order."""
+        whole = tempfile.TemporaryFile()  # noqa: SIM115 - the reader closes it
+        while data := self.read(1 << 20):
+            whole.write(data)
+        self.disconnect()
+        whole.seek(0)
+        return whole
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -119,8 +106,11 @@ class HttpFile:
             return
         if response.status_code not in (httpx.codes.OK, httpx.codes.PARTIAL_CONTENT):
             self.disconnect()
-            raise ConnectorFailure(
-                f"url_input: {self._shown} answered {response.status_code} {response.reason_phrase}. Check the URL, and whether "
+            failure = (
+                TransientConnectorFailure if response.status_code in _TRANSIENT or response.is_server_error else ConnectorFailure
+            )
+            raise failure(
+                f"url_input: {self.shown} answered {response.status_code} {response.reason_phrase}. Check the URL, and whether "
                 "the machine where the pipeline runs may read it."
             )
         self._parts = response.iter_bytes()
@@ -134,14 +124,14 @@ class HttpFile:
             part = next(self._parts, None)
             if part is None:
                 raise ConnectorFailure(
-                    f"url_input: {self._shown} has {size - left} bytes, but {size} were read before; what a URL gives must not "
+                    f"url_input: {self.shown} has {size - left} bytes, but {size} were read before; what a URL gives must not "
                     "change while it is read."
                 )
             self._part = part[left:]
             left -= min(left, len(part))
 
     @property
-    def _shown(self) -> str:
+    def shown(self) -> str:
         """The URL without what may be secret: a signature, a password."""
         url = httpx.URL(self._url)
         return str(url.copy_with(query=None, fragment=None, username=None, password=None)) if url.host else self._url.split("?")[0]

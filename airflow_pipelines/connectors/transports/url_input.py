@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
 from typing import Any, Final
 
 import httpx
@@ -12,10 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
-from airflow_pipelines.connectors.formats.parquet import ParquetParser
-from airflow_pipelines.connectors.formats.parsed import Parsed, Parser
-from airflow_pipelines.connectors.transports.http_file import HttpFiles, new_client
-from airflow_pipelines.connectors.transports.readers import BLOCK_BYTES, FileReader, ParquetReader, TextReader
+from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.connectors.formats.tables import TableParser
+from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed, compression_of
+from airflow_pipelines.connectors.transports.files.group_readers import GROUPED, GroupReader
+from airflow_pipelines.connectors.transports.files.readers import FileReader, TextReader
+from airflow_pipelines.connectors.transports.http_file import HttpFile, new_client
 from airflow_pipelines.engine.storage.connector_state import Position
 
 _MAX_KEPT_ERRORS = 100
@@ -30,6 +31,7 @@ class UrlInputOptions(BaseModel):
     :param path: the URL
     :param pause_timeout: for how many seconds a paused connector keeps its connection open (default 60)
     :param pause_linger: the same as a text, such as ``30s``
+    :param compression: how a text is compressed; ``auto`` looks at the end of the URL's path
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,6 +39,7 @@ class UrlInputOptions(BaseModel):
     path: str = Field(min_length=1)
     pause_timeout: int | None = Field(default=None, ge=0)
     pause_linger: str | None = None
+    compression: Compression = Compression.AUTO
 
     @field_validator("pause_linger")
     @classmethod
@@ -57,17 +60,17 @@ class UrlInputOptions(BaseModel):
 class UrlInput:
     """An input over what one URL gives. A position is the byte (Parquet: row) and the record that come next."""
 
-    def __init__(self, options: UrlInputOptions, new_parser: Callable[[], Parser]) -> None:
+    def __init__(self, options: UrlInputOptions, context: InputContext) -> None:
         """Make an input that is not open yet.
 
         :param options: where to read
-        :param new_parser: makes what reads its format
+        :param context: of the connector
         """
         self._options = options
-        self._new_parser = new_parser
+        self._context = context
         self._closed = threading.Event()
         self._client: httpx.Client | None = None
-        self._files: HttpFiles | None = None
+        self._file: HttpFile | None = None
         self._reader: FileReader | None = None
         self._place: dict[str, Any] = {}
         self._done = False
@@ -91,6 +94,7 @@ class UrlInput:
                 f"url_input: path {self._options.path!r} is no URL of an HTTP server, such as https://host/file.json; "
                 "use file_input for files"
             )
+        self._client = new_client()
         if position is not None:
             self._place, self._done = dict(position.get("place", {})), bool(position.get("done", False))
 
@@ -100,16 +104,21 @@ class UrlInput:
         :raises ConnectorFailure: when the server refuses the file, or cannot be reached
         """
         outcome = None
-        if not self._done:
-            reader = self._reader = self._reader or self._new_reader()
-            outcome = reader.read(max_records)
+        if not self._done and self._client is not None:
+            try:
+                reader = self._reader = self._reader or self._new_reader(self._client)
+                outcome = reader.read(max_records)
+            except ConnectorFailure:
+                # Whoever tries once more begins at the place that was reached.
+                self._let_go()
+                raise
             self._place, self._done = reader.place(), outcome is None or reader.done
         return self._chunk(*(outcome or (None, 0)))
 
     def rest(self) -> None:
         """Let go of the connection for now; the next read makes another."""
-        if self._files is not None and self._files.opened is not None:
-            self._files.opened.disconnect()
+        if self._file is not None:
+            self._file.disconnect()
 
     def close(self) -> None:
         """Let go of the server."""
@@ -118,13 +127,21 @@ class UrlInput:
         if self._client is not None:
             self._client.close()
 
-    def _new_reader(self) -> FileReader:
-        self._client = new_client()
-        self._files = HttpFiles(self._client, self._closed)
-        parser, url = self._new_parser(), self._options.path
-        if isinstance(parser, ParquetParser):
-            return ParquetReader(self._files, url, parser, self._place, follow=False)
-        return TextReader(self._files, url, parser, self._place, follow=False, block_bytes=BLOCK_BYTES)
+    def _let_go(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
+
+    def _new_reader(self, client: httpx.Client) -> FileReader:
+        url = self._options.path
+        file = self._file = HttpFile(client, url, self._closed)
+        groups = GROUPED.get(self._context.format or "")
+        if groups is not None:
+            parser = TableParser(self._context.schema, self._context.now)
+            return GroupReader(file.whole(), groups, parser, self._place)
+        compression = compression_of(httpx.URL(url).path, self._options.compression)
+        text = file if compression is Compression.NONE else Decompressed(file, compression)
+        return TextReader(text, file.shown, self._context.new_parser(), self._place)
 
     def _chunk(self, parsed: Parsed | None, size: int) -> InputChunk:
         errors = () if parsed is None else parsed.errors[-_MAX_KEPT_ERRORS:]
@@ -139,8 +156,9 @@ class UrlInput:
         )
 
 
-def _open(options: UrlInputOptions, context: InputContext) -> UrlInput:
-    return UrlInput(options, context.new_parser)
-
-
-URL_INPUT: Final = InputDefinition(name="url_input", options=UrlInputOptions, open=_open, formats=("csv", "json", "parquet", "raw"))
+URL_INPUT: Final = InputDefinition(
+    name="url_input",
+    options=UrlInputOptions,
+    open=UrlInput,
+    formats=("avro", "csv", "json", "orc", "parquet", "raw"),
+)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_pipelines.connectors.formats.parquet import ParquetParser
+from airflow_pipelines.connectors.formats.parquet import parquet_parser
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.engine.changes import OP
 from tests.connectors.relations import GRADES, NESTED, col, relation, rows
@@ -20,7 +20,7 @@ from tests.connectors.relations import GRADES, NESTED, col, relation, rows
 def parse(table: pa.Table, schema: Any = GRADES) -> Parsed:
     sink = io.BytesIO()
     pq.write_table(table, sink)
-    return ParquetParser(schema).parse(sink.getvalue())
+    return parquet_parser(schema).parse(sink.getvalue())
 
 
 def test_columns_match_by_name_and_are_cast() -> None:
@@ -77,7 +77,7 @@ def test_nanoseconds_zones_dictionaries_and_nested_columns() -> None:
 
 
 def test_not_a_parquet_file() -> None:
-    parsed = ParquetParser(GRADES).parse(b"PAR1 nonsense")
+    parsed = parquet_parser(GRADES).parse(b"PAR1 nonsense")
     assert parsed.num_errors == 1
     assert "not a Parquet file" in parsed.errors[0].message
 

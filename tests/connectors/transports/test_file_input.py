@@ -8,24 +8,28 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.registry import open_input
-from airflow_pipelines.connectors.transports import readers
+from airflow_pipelines.connectors.transports.files import readers
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
 from tests.connectors.relations import GRADES
+
+TWO_ROWS = pa.table({"student_id": [1, 2]})
 
 
 def file_input(
     path: Path | str, format_name: str = "csv", *, follow: bool = False, position: Any = None, **config: Any
 ) -> InputTransport:
-    buffer_size = config.pop("buffer_size_bytes", None)
-    transport = {"path": str(path), "follow": follow} | ({"buffer_size_bytes": buffer_size} if buffer_size else {})
+    own = {name: config.pop(name) for name in ("buffer_size_bytes", "compression") if name in config}
+    transport = {"path": str(path), "follow": follow, **own}
     source = open_input(
         Connector("grades", "c", ConnectorDirection.INPUT, "file_input", transport, format_name, config),
         GRADES,
@@ -57,7 +61,7 @@ def test_a_file_is_read_to_its_end(tmp_path: Path) -> None:
     (chunk,) = read_all(file_input(path))
     assert (ids(chunk), chunk.records, chunk.num_parse_errors, chunk.end_of_input) == ([1, 3], 2, 1, True)
     assert chunk.parse_errors[0].message.startswith("grades.csv: line 2: column 'student_id'")
-    assert chunk.position == {"done": ["grades.csv"], "files": {}}
+    assert chunk.position == {"through": "grades.csv"}
     assert sum(c.size_bytes for c in read_all(file_input(path))) == path.stat().st_size - 3
 
 
@@ -237,7 +241,7 @@ def test_a_parquet_file_that_is_none_does_not_stop_the_others(tmp_path: Path) ->
     pq.write_table(pa.table({"student_id": [1]}), tmp_path / "b")
     chunks = read_all(file_input(tmp_path, "parquet"))
     assert ids(*chunks) == [1]
-    assert "a: not a Parquet file" in chunks[0].parse_errors[0].message
+    assert "a: not a complete Parquet file" in chunks[0].parse_errors[0].message
 
 
 def test_close_wakes_a_reader(tmp_path: Path) -> None:
@@ -249,3 +253,199 @@ def test_close_wakes_a_reader(tmp_path: Path) -> None:
     source.close()
     reader.join(20)
     assert results == [None]
+
+
+def test_a_position_of_an_earlier_release_is_gone_on_with(tmp_path: Path) -> None:
+    for part in range(3):
+        (tmp_path / f"{part}.csv").write_text("".join(f"{part * 10 + n},a,1,\n" for n in range(3)))
+    earlier = {"done": ["0.csv"], "files": {"1.csv": {"offset": 6, "index": 2, "state": {"header": None}}}}
+    first = file_input(tmp_path, position={"done": ["0.csv"], "files": {}})
+    assert ids(*read_all(first)) == [10, 11, 12, 20, 21, 22]
+    at = file_input(tmp_path).read(4, 1)
+    assert at is not None
+    place = at.position["files"]["places"]["1.csv"]
+    assert ids(*read_all(file_input(tmp_path, position={**earlier, "files": {"1.csv": place}}))) == [11, 12, 20, 21, 22]
+    pq.write_table(pa.table({"student_id": list(range(20))}), tmp_path / "p.parquet", row_group_size=6)
+    old = {"done": [], "files": {"p.parquet": {"offset": 8}}}
+    chunks = read_all(file_input(tmp_path / "p.parquet", "parquet", position=old))
+    assert ids(*chunks) == list(range(8, 20))
+
+
+@pytest.mark.parametrize(("ending", "codec"), [("gz", "gzip"), ("BZ2", "bz2"), ("zst", "zstd"), ("lz4", "lz4")])
+def test_compressed_text_is_gone_on_with_from_every_position(tmp_path: Path, ending: str, codec: str) -> None:
+    # Two parts, as what is appended to a compressed file is.
+    data = packed(codec, "".join(f"{n},a,1,\n" for n in range(25))) + packed(codec, "".join(f"{n},b,1,\n" for n in range(25, 40)))
+    (tmp_path / f"g.csv.{ending}").write_bytes(data)
+    (tmp_path / "h.csv").write_text("40,c,1,\n")
+    chunks = read_all(file_input(tmp_path), 7)
+    assert ids(*chunks) == list(range(41))
+    for number, chunk in enumerate(chunks):
+        resumed = read_all(file_input(tmp_path, position=chunk.position), 1000)
+        assert ids(*chunks[: number + 1], *resumed) == list(range(41))
+    (tmp_path / "h.csv").unlink()
+    path = tmp_path / f"g.csv.{ending}"
+    path.rename(tmp_path / "named-otherwise")
+    assert ids(*read_all(file_input(tmp_path, compression=codec))) == list(range(40))
+    assert sum(chunk.num_parse_errors for chunk in read_all(file_input(tmp_path))) > 0
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bz2", "zstd", "lz4"])
+def test_a_compressed_file_that_is_cut_is_read_as_far_as_it_goes(tmp_path: Path, codec: str) -> None:
+    lines = "".join(f"{n},x{os.urandom(25).hex()},1,\n" for n in range(50_000))
+    data = packed(codec, lines)
+    (tmp_path / "a.csv").write_bytes(data[: len(data) // 2])
+    (tmp_path / "b.csv").write_bytes(packed(codec, "99999,z,1,\n"))
+    chunks = read_all(file_input(tmp_path, compression=codec))
+    found = ids(*chunks)
+    assert found[-1] == 99999
+    assert found[:-1] == list(range(len(found) - 1))
+    errors = [error for chunk in chunks for error in chunk.parse_errors]
+    assert len(found) > 10_000
+    (error,) = errors
+    assert f"a.csv: the file is damaged after byte {lines.index(f'{len(found) - 1},x')} of its text" in error.message
+
+
+def test_a_compressed_file_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_text("1,a,1,\n")
+    (chunk,) = read_all(file_input(tmp_path))
+    assert (ids(chunk), chunk.num_parse_errors) == ([], 1)
+    assert "a.csv.gz: the file is damaged after byte 0 of its text" in chunk.parse_errors[0].message
+
+
+def test_following_waits_for_the_rest_of_a_compressed_file(tmp_path: Path) -> None:
+    data = packed("gzip", "".join(f"{n},{os.urandom(20).hex()},1,\n" for n in range(5000)))
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(data[:-2000])
+    source = file_input(tmp_path, follow=True)
+    chunk = source.read(100_000, 5)
+    assert chunk is not None
+    assert 0 < chunk.records < 5000
+    assert chunk.num_parse_errors == 0
+    assert source.read(100_000, 0) is None
+    again = file_input(tmp_path, follow=True, position=chunk.position)
+    path.write_bytes(data)
+    for reader in (source, again):
+        rest = reader.read(100_000, 5)
+        assert ids(chunk, rest) == list(range(5000))
+        assert reader.read(10, 0) is None
+        reader.close()
+
+
+def packed(codec: str, text: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as stream:
+        stream.write(text.encode())
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("max_records", [1, 7, 1000])
+@pytest.mark.parametrize("format_name", ["avro", "orc"])
+def test_files_that_describe_themselves_are_gone_on_with_from_every_position(
+    tmp_path: Path, format_name: str, max_records: int
+) -> None:
+    for part in range(2):
+        rows = [{"student_id": n, "class": f"c{n}" if n % 3 else None} for n in range(part * 20, part * 20 + 20)]
+        path = tmp_path / f"part-{part}.{format_name}"
+        if format_name == "avro":
+            write_avro(path, rows)
+        else:
+            orc.write_table(pa.Table.from_pylist(rows), path)
+    chunks = read_all(file_input(tmp_path, format_name), max_records)
+    assert ids(*chunks) == list(range(40))
+    for number, chunk in enumerate(chunks):
+        resumed = read_all(file_input(tmp_path, format_name, position=chunk.position), 5)
+        assert ids(*chunks[: number + 1], *resumed) == list(range(40))
+
+
+@pytest.mark.parametrize("format_name", ["avro", "orc"])
+def test_a_file_that_is_cut_is_named(tmp_path: Path, format_name: str) -> None:
+    rows = [{"student_id": n, "class": f"c{n}"} for n in range(2000)]
+    path = tmp_path / "whole"
+    if format_name == "avro":
+        write_avro(path, rows)
+    else:
+        orc.write_table(pa.Table.from_pylist(rows), path)
+    (tmp_path / "a").write_bytes(path.read_bytes()[:-10])
+    chunks = read_all(file_input(tmp_path, format_name))
+    found = ids(*chunks)
+    assert found[-2000:] == list(range(2000))
+    assert found[:-2000] == list(range(len(found) - 2000))
+    (error,) = [error for chunk in chunks for error in chunk.parse_errors]
+    assert error.message.startswith("a: ")
+    # In a followed folder its end may be on its way.
+    source = file_input(tmp_path / "a*", format_name, follow=True)
+    early = source.read(10_000, 0)
+    (tmp_path / "a").write_bytes(path.read_bytes())
+    assert ids(early, source.read(10_000, 5)) == list(range(2000))
+    source.close()
+
+
+def write_avro(path: Path, rows: list[dict[str, Any]]) -> None:
+    fields = [{"name": "student_id", "type": "long"}, {"name": "class", "type": ["null", "string"]}]
+    with path.open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "grade", "fields": fields}, rows, codec="deflate", sync_interval=60)
+
+
+def test_small_files_come_together(tmp_path: Path) -> None:
+    for number in range(1200):
+        (tmp_path / f"{number:05}.json").write_text(f'{{"student_id": {number}}}\n' + ("oops\n" if number == 7 else ""))
+    chunks = read_all(file_input(tmp_path, "json", update_format="raw", lines="single"), 1000)
+    assert ids(*chunks) == list(range(1200))
+    assert len(chunks) < 120
+    assert [error.message[:13] for chunk in chunks for error in chunk.parse_errors] == ["00007.json: re"[:13]]
+    # Names in order say it with the last one.
+    assert all(len(json.dumps(chunk.position)) < 200 for chunk in chunks)
+
+
+def test_positions_of_followed_folders_stay_small(tmp_path: Path) -> None:
+    for number in range(1500):
+        pq.write_table(TWO_ROWS, tmp_path / f"part-{number:05}-of-a-table.parquet")
+    source = file_input(tmp_path, "parquet", follow=True)
+    found: list[int] = []
+    position: dict[str, Any] = {}
+    while len(found) < 3000:
+        chunk = source.read(10_000, 5)
+        assert chunk is not None
+        found += ids(chunk)
+        position = chunk.position
+    source.close()
+    assert len(json.dumps(position)) < 20_000
+    # A new file is found whatever its name is, and no other one is read again.
+    pq.write_table(pa.table({"student_id": [77]}), tmp_path / "aaa.parquet")
+    again = file_input(tmp_path, "parquet", follow=True, position=position)
+    assert ids(again.read(10, 5)) == [77]
+    assert again.read(10, 0) is None
+    again.close()
+
+
+def test_many_followed_texts_that_grow(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"{number:04}.csv").write_text(f"{number},a,1,\n")
+    source = file_input(tmp_path, follow=True)
+    chunk = source.read(10_000, 5)
+    found = ids(chunk)
+    while len(found) < 300:
+        chunk = source.read(10_000, 5)
+        found += ids(chunk)
+    assert chunk is not None
+    assert len(json.dumps(chunk.position)) < 5000
+    source.close()
+    with (tmp_path / "0123.csv").open("a") as file:
+        file.write("1000,b,1,\n")
+    again = file_input(tmp_path, follow=True, position=chunk.position)
+    assert ids(again.read(10, 5)) == [1000]
+    assert again.read(10, 0) is None
+    again.close()
+
+
+def test_rows_before_a_file_that_fails_are_given_first(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,a,1,\n")
+    (tmp_path / "b.csv").write_text("2,a,1,\n")
+    source = file_input(tmp_path)
+    (tmp_path / "b.csv").unlink()
+    assert ids(source.read(10, 1)) == [1]
+    with pytest.raises(ConnectorFailure, match=r"b\.csv was there at the start and is gone"):
+        source.read(10, 1)
+    (tmp_path / "b.csv").write_text("2,a,1,\n")
+    assert ids(source.read(10, 1)) == [2]
+    source.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -13,9 +13,9 @@ import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.connectors.formats.parquet import ParquetParser
 from airflow_pipelines.connectors.transports import url_input
 from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
+from tests.connectors.contexts import input_context
 from tests.connectors.relations import col, relation
 
 NUMBERS = relation(col("n", "INTEGER"))
@@ -59,9 +59,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     return made
 
 
-def source(position: dict[str, Any] | None = None, parser: Callable[[], Any] | None = None, **options: Any) -> UrlInput:
+def source(position: dict[str, Any] | None = None, format_name: str = "json", **options: Any) -> UrlInput:
     given = UrlInputOptions.model_validate({"path": "http://user:hunter2@data.example/n.json?signature=s3cret", **options})
-    made = UrlInput(given, parser or (lambda: JsonParser(NUMBERS, JsonOptions(update_format="raw"))))
+    made = UrlInput(given, input_context(NUMBERS, format_name, lambda: JsonParser(NUMBERS, JsonOptions(update_format="raw"))))
     made.open(position)
     return made
 
@@ -164,6 +164,6 @@ def test_parquet(server: Server) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"n": pa.array(range(10), pa.int32())}), sink, row_group_size=4)
     server.content = sink.getvalue()
-    first = source(parser=lambda: ParquetParser(NUMBERS)).read(3, 1)
+    first = source(format_name="parquet").read(3, 1)
     assert first is not None
-    assert numbers(source(first.position, lambda: ParquetParser(NUMBERS))) == list(range(3, 10))
+    assert numbers(source(first.position, "parquet")) == list(range(3, 10))

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.connectors.formats.parquet import ParquetParser
+from airflow_pipelines.connectors.formats.parquet import parquet_parser
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.http import parse_ingress
 from airflow_pipelines.engine.arrow import arrow_schema, row_keys
@@ -246,7 +246,7 @@ def test_parquet_files(history: tuple[RelationSchema, list[list[tuple[str, Row]]
         given_rows = [{column.name: _arrow(column.type, row[column.name]) for column in schema.columns} for row in rows]
         sink = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(given_rows, schema=arrow), sink)
-        parsed = ParquetParser(schema).parse(sink.getvalue())
+        parsed = parquet_parser(schema).parse(sink.getvalue())
         good = [row for row in rows if _all_valid(schema, row)]
         assert len(parsed.errors) == len(rows) - len(good)
         stored.take(parsed)

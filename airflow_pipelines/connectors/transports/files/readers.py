@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Any, Protocol
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.formats.parquet import ParquetParser
 from airflow_pipelines.connectors.formats.parsed import Parsed, Parser, RecordError
+from airflow_pipelines.connectors.transports.files.compression import DamagedFileError
 
 BLOCK_BYTES = 4 << 20
 """How much of a text file is parsed at a time, unless the reader is told otherwise."""
@@ -18,6 +16,46 @@ MAX_RECORD_BYTES = 256 << 20
 
 _BOM = b"\xef\xbb\xbf"
 _SMALLEST_READ = 64 << 10
+
+
+class Growth(Enum):
+    """What may still happen to a file."""
+
+    NONE = auto()
+    """It is complete."""
+    APPENDED = auto()
+    """Lines may be appended to it, at any time."""
+    ARRIVING = auto()
+    """Its end may be missing as yet; with it, it is complete."""
+
+
+class ByteFile(Protocol):
+    """What a reader of text needs of a file."""
+
+    def seek(self, offset: int, /) -> Any:
+        """Go on at a byte."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, at most so many; none at the end."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+def check_size(path: str, size: int | None, place: dict[str, Any]) -> None:
+    """Refuse a file that is shorter than what was read of it.
+
+    :param path: what messages call it
+    :param size: in bytes, None where nobody knows
+    :param place: where a reader is to go on
+    :raises ConnectorFailure: when it is
+    """
+    offset = int(place.get("offset", 0))
+    if size is not None and size < offset:
+        raise ConnectorFailure(
+            f"file {path} has {size} bytes, but {offset} were read before; a file must only grow while it is read. "
+            "Put new data into new files."
+        )
 
 
 class FileReader(Protocol):
@@ -37,28 +75,37 @@ class FileReader(Protocol):
 
 
 class TextReader:
-    """Reads a CSV or JSON file in blocks; a file that is followed is never done, and only its complete lines are read."""
+    """Reads a text file in blocks; one to which lines may be appended is never done, and only its complete lines are read."""
 
     def __init__(
-        self, filesystem: Any, path: str, parser: Parser, place: dict[str, Any], *, follow: bool, block_bytes: int
+        self,
+        file: ByteFile,
+        path: str,
+        parser: Parser,
+        place: dict[str, Any],
+        growth: Growth = Growth.NONE,
+        block_bytes: int = BLOCK_BYTES,
     ) -> None:
+        """Make a reader that goes on somewhere.
+
+        :param file: the text, at its beginning
+        :param path: what messages call it
+        :param parser: reads the format
+        :param place: where to go on, as :meth:`place` gave it
+        :param growth: what may still happen to the file
+        :param block_bytes: how much is parsed at a time
+        """
         self.done = False
         self._path = path
         self._parser = parser
-        self._follow = follow
+        self._growth = growth
+        self._damage: DamagedFileError | None = None
         self._block_bytes = block_bytes
         self._offset = int(place.get("offset", 0))
         self._index = int(place.get("index", 0))
         parser.restore(place.get("state", {}))
-        size = filesystem.size(path)
-        if size is not None and size < self._offset:
-            raise ConnectorFailure(
-                f"file {path} has {size} bytes, but {self._offset} were read before; a file must only grow while it is read. "
-                "Put new data into new files."
-            )
-        # No read-ahead cache: a followed file changes under it.
-        self._file = filesystem.open(path, "rb", cache_type="none")
-        self._file.seek(self._offset)
+        self._file = file
+        self._at_place = False
         self._buffer = b""
         self._ended = False
         self._bytes_per_record = 100.0
@@ -72,8 +119,7 @@ class TextReader:
             if parsed is not None:
                 return self._took(parsed)
             if self._ended:
-                self.done = not self._follow
-                return None
+                return self._rest()
             if len(self._buffer) > MAX_RECORD_BYTES:
                 raise ConnectorFailure(
                     f"file {self._path}: the record at byte {self._offset} is longer than {MAX_RECORD_BYTES} bytes. "
@@ -82,9 +128,19 @@ class TextReader:
             # Twice as much each time, so that a long record is not parsed again and again.
             wanted = max(2 * len(self._buffer), wanted)
 
+    def _rest(self) -> tuple[Parsed, int] | None:
+        """What there is to say when the file, as it is now, holds no further record."""
+        if self._damage is not None and self._growth is Growth.NONE:
+            self.done = True
+            problem = RecordError(self._index, f"the file is damaged after byte {self._offset} of its text: {self._damage}")
+            return Parsed(None, 0, (problem,), 1, 0, self._index), 0
+        self.done = self._growth is not Growth.APPENDED and self._damage is None
+        return None
+
     def place(self) -> dict[str, Any]:
         """Where reading goes on: byte, index of the next record, and what the parser remembers."""
-        return {"offset": self._offset, "index": self._index, "state": self._parser.state()}
+        state = self._parser.state()
+        return {"offset": self._offset, "index": self._index, **({"state": state} if state else {})}
 
     def close(self) -> None:
         """Let go of the file."""
@@ -92,15 +148,25 @@ class TextReader:
 
     def _fill(self, wanted: int) -> None:
         """Read until the buffer holds ``wanted`` bytes or the file, as it is now, ends."""
-        self._ended = False
+        self._ended = self._damage is not None
         while len(self._buffer) < wanted and not self._ended:
-            more = self._file.read(wanted - len(self._buffer))
+            try:
+                more = self._next_bytes(wanted - len(self._buffer))
+            except DamagedFileError as error:
+                self._damage, more = error, b""
             # Short reads happen before the end on some file systems; nothing at all is the end.
             self._ended = not more
             self._buffer += more
         if self._offset == 0 and self._buffer.startswith(_BOM):
             self._buffer = self._buffer[len(_BOM) :]
             self._offset = len(_BOM)
+
+    def _next_bytes(self, size: int) -> bytes:
+        if not self._at_place:
+            if self._offset:
+                self._file.seek(self._offset)
+            self._at_place = True
+        return self._file.read(size)
 
     def _parse(self, max_records: int) -> Parsed | None:
         if not self._buffer:
@@ -112,7 +178,7 @@ class TextReader:
                 return parsed
             # The first record has more lines than that.
             lines *= 2
-        if self._ended and not self._follow:
+        if self._is_whole:
             return self._parser.parse(self._buffer, self._index)
         parsed = self._parser.parse_prefix(self._buffer, self._index)
         return parsed if parsed.consumed else None
@@ -123,67 +189,15 @@ class TextReader:
         self._buffer = self._buffer[parsed.consumed :]
         self._offset += parsed.consumed
         self._index = parsed.next_index
-        if not self._buffer and not self._follow:
+        if not self._buffer and self._growth is not Growth.APPENDED:
             self._fill(_SMALLEST_READ)
-            self.done = self._ended
+            self.done = self._is_whole and not self._buffer
         return parsed, parsed.consumed
 
-
-class ParquetReader:
-    """Reads a Parquet file in row ranges."""
-
-    def __init__(self, filesystem: Any, path: str, parser: ParquetParser, place: dict[str, Any], *, follow: bool) -> None:
-        self.done = False
-        self._path = path
-        self._parser = parser
-        self._row = int(place.get("offset", 0))
-        self._follow = follow
-        self._handle = filesystem.open(path, "rb")
-        self._file: Any = None
-        self._cached: tuple[int, pa.Table] | None = None
-
-    def read(self, max_records: int) -> tuple[Parsed, int] | None:
-        """The next rows and how many bytes they took; None while a followed file is still being written."""
-        if self._file is None:
-            try:
-                self._file = pq.ParquetFile(self._handle)
-            except (pa.ArrowInvalid, OSError) as error:
-                if self._follow:
-                    return None
-                self.done = True
-                problem = RecordError(0, f"not a Parquet file: {error}")
-                return Parsed(None, 0, (problem,), 1, 0, 0), 0
-        try:
-            table = self._rows(max_records)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise ConnectorFailure(f"file {self._path}: cannot be read from row {self._row} on: {error}") from error
-        parsed = self._parser.parse_table(table, self._row)
-        self._row += table.num_rows
-        self.done = self._row >= self._file.metadata.num_rows
-        return parsed, table.nbytes
-
-    def place(self) -> dict[str, Any]:
-        """Where reading goes on: the row."""
-        return {"offset": self._row}
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._handle.close()
-
-    def _rows(self, max_records: int) -> pa.Table:
-        """At most ``max_records`` rows from the current one on, all of one row group."""
-        start = 0
-        for group in range(self._file.metadata.num_row_groups):
-            rows = self._file.metadata.row_group(group).num_rows
-            if self._row < start + rows:
-                return self._group(group).slice(self._row - start, max_records)
-            start += rows
-        return self._file.schema_arrow.empty_table()
-
-    def _group(self, number: int) -> pa.Table:
-        if self._cached is None or self._cached[0] != number:
-            self._cached = (number, self._file.read_row_group(number))
-        return self._cached[1]
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the buffer has all that is left of a complete file."""
+        return self._ended and self._growth is not Growth.APPENDED and self._damage is None
 
 
 def _end_of_line(data: bytes, lines: int) -> int | None:

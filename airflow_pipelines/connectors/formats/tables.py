@@ -1,0 +1,191 @@
+"""Arrow tables, such as columnar files hold: rows whose columns match the relation's by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from airflow_pipelines.connectors.formats import jsontext
+from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
+from airflow_pipelines.connectors.formats.encode import ROWS_AT_ONCE, json_texts
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
+from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.values.required import missing_part
+from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
+
+_CHECKED = {"CHAR", "BINARY", "UUID", "VARIANT", "MAP", *UNSIGNED_MAXIMA}
+"""Types whose values have a form of their own, which is checked value by value."""
+
+
+class TableParser:
+    """Turns the rows of Arrow tables into inserts of one table. The index of a record is the row's number, from 0."""
+
+    def __init__(self, schema: RelationSchema, now: Now = wall_clock) -> None:
+        """Make a parser.
+
+        :param schema: the table
+        :param now: the clock that a DEFAULT may read
+        """
+        self._schema = schema
+        self._reader = RowReader(schema, now=now)
+
+    def parse_table(self, table: pa.Table, first_index: int) -> Parsed:
+        """Take rows.
+
+        :param table: has them
+        :param first_index: the number of the first one
+        """
+        return self.parse_sized(table, first_index, table.nbytes)
+
+    def parse_sized(self, table: pa.Table, first_index: int, size: int) -> Parsed:
+        """Take rows that were made of some bytes.
+
+        :param table: has them
+        :param first_index: the number of the first one
+        :param size: how many bytes they were made of
+        """
+        return self._parse(table, first_index, RowBuffer(self._schema), size)
+
+    def _parse(self, table: pa.Table, index: int, buffer: RowBuffer, size: int) -> Parsed:
+        self._reader.begin()
+        places = {self._reader.place(name): number for number, name in enumerate(table.column_names)}
+        columns = [table.column(places[place]) if place in places else None for place in range(len(self._reader.columns))]
+        arrays = self._cast(columns, table.num_rows)
+        if arrays is not None:
+            buffer.add_inserts(arrays, table.num_rows)
+            return buffer.finish(size, index + table.num_rows)
+        for start in range(0, table.num_rows, ROWS_AT_ONCE):
+            self._by_row(
+                [None if column is None else column.slice(start, ROWS_AT_ONCE) for column in columns], index + start, buffer
+            )
+        return buffer.finish(size, index + table.num_rows)
+
+    def _cast(self, columns: list[pa.ChunkedArray], rows: int) -> list[pa.ChunkedArray] | None:
+        """The columns in the table's types, or None when a value has to be looked at by itself."""
+        arrays = []
+        for column, values, field in zip(self._reader.columns, columns, self._schema.arrow, strict=True):
+            if values is None:
+                if column.default is not None or not column.type.nullable:
+                    return None
+                arrays.append(pa.nulls(rows, field.type))
+                continue
+            if values.null_count and not column.type.nullable:
+                return None
+            if pat.is_nested(values.type) and values.type == field.type and missing_part(values, column.type) is not None:
+                return None
+            if column.type.name in _CHECKED or (column.type.name == "VARCHAR" and column.type.precision):
+                return None
+            if column.type.is_interval and not column.type.name.endswith("SECOND"):
+                # A duration may be no whole number of the column's units.
+                return None
+            array = _widened(values, field.type)
+            if array is None:
+                return None
+            arrays.append(array)
+        return arrays
+
+    def _by_row(self, columns: list[pa.ChunkedArray], index: int, buffer: RowBuffer) -> None:
+        # Row by row the values pass through their JSON form, so that both ways check the same things.
+        names = [column.name for column, values in zip(self._reader.columns, columns, strict=True) if values is not None]
+        texts = [_chunked_texts(values) for values in columns if values is not None]
+        rows = len(texts[0]) if texts else 0
+        for number in range(rows):
+            record = {name: jsontext.loads(text[number]) for name, text in zip(names, texts, strict=True)}
+            try:
+                buffer.add(Op.INSERT, self._reader.row(record))
+            except RecordProblem as problem:
+                buffer.reject(index + number, f"row {index + number}: {problem}")
+
+
+def _chunked_texts(values: pa.ChunkedArray) -> list[str]:
+    texts = json_texts(values)
+    if pat.is_floating(values.type):
+        missing = pc.and_(values.is_valid(), pc.invert(pc.is_finite(values))).to_pylist()
+        # What JSON cannot say must not turn into NULL on the way.
+        texts = ['"not a finite number"' if odd else text for odd, text in zip(missing, texts, strict=True)]
+    return texts
+
+
+def _widened(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """``values`` in the wanted type when that loses nothing but a timestamp's digits after the microsecond, else None."""
+    if pat.is_dictionary(values.type):
+        values = pc.cast(values, values.type.value_type)
+    given = values.type
+    if given == wanted:
+        if pat.is_floating(given) and not pc.all(pc.is_finite(values), min_count=0).as_py():
+            return None
+        return values
+    same_kind = (
+        (pat.is_integer(given) and (pat.is_integer(wanted) or pat.is_decimal(wanted)))
+        or (pat.is_decimal(given) and pat.is_decimal(wanted))
+        or (pat.is_timestamp(given) and pat.is_timestamp(wanted))
+        or (pat.is_date(given) and pat.is_date(wanted))
+        or (pat.is_time(given) and pat.is_time(wanted))
+        or (pat.is_duration(given) and pat.is_duration(wanted))
+        or (_is_text(given) and pat.is_string(wanted))
+        or (pat.is_null(given))
+    )
+    if not same_kind:
+        return None
+    if pat.is_decimal(wanted) and pat.is_decimal(given) and given.scale > wanted.scale:
+        return None
+    try:
+        return pc.cast(values, options=pc.CastOptions(target_type=wanted, allow_time_truncate=True))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind))
+
+
+class TableFileParser:
+    """Parses files that describe themselves, such as Parquet, as a whole."""
+
+    def __init__(self, schema: RelationSchema, now: Now, kind: str, read: Callable[[bytes], pa.Table]) -> None:
+        """Make a parser.
+
+        :param schema: the table
+        :param now: the clock that a DEFAULT may read
+        :param kind: what messages call such files
+        :param read: gives the rows of one; what it raises says why it is none
+        """
+        self._schema = schema
+        self._tables = TableParser(schema, now)
+        self._kind = kind
+        self._read = read
+
+    def parse(self, data: bytes, first_index: int = 0) -> Parsed:
+        """Parse a whole file."""
+        try:
+            table = self._read(data)
+        except (pa.ArrowInvalid, OSError, ValueError) as error:
+            buffer = RowBuffer(self._schema)
+            buffer.reject(first_index, f"not {self._kind} file: {error}")
+            return buffer.finish(len(data), first_index)
+        return self._tables.parse_sized(table, first_index, len(data))
+
+    def parse_table(self, table: pa.Table, first_index: int) -> Parsed:
+        """Take rows that were already read from a file.
+
+        :param table: has them
+        :param first_index: the number of the first one
+        """
+        return self._tables.parse_table(table, first_index)
+
+    def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
+        """A file is complete or not: this is :meth:`parse`."""
+        return self.parse(data, first_index)
+
+    def state(self) -> dict[str, Any]:
+        """Nothing is remembered between calls."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Nothing is remembered between calls."""

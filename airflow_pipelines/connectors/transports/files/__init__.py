@@ -1,0 +1,1 @@
+"""Inputs over many files: finding them, fetching them ahead, unpacking them, and knowing how far each was read."""

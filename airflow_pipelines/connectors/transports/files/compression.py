@@ -1,0 +1,91 @@
+"""Compressed text files: which ones they are, and reading them from a byte of the text on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import pyarrow as pa
+
+_AT_ONCE: Final = 64 << 10
+"""What is unpacked at a time. Where a file is cut off, the text before is lost from the last multiple of this on."""
+
+
+class Compression(StrEnum):
+    """How a file is compressed; ``AUTO`` looks at the end of its name."""
+
+    AUTO = "auto"
+    NONE = "none"
+    GZIP = "gzip"
+    BZ2 = "bz2"
+    ZSTD = "zstd"
+    LZ4 = "lz4"
+
+
+_ENDINGS: Final[Mapping[str, Compression]] = {
+    ".gz": Compression.GZIP,
+    ".gzip": Compression.GZIP,
+    ".bz2": Compression.BZ2,
+    ".zst": Compression.ZSTD,
+    ".zstd": Compression.ZSTD,
+    ".lz4": Compression.LZ4,
+}
+
+
+def compression_of(name: str, chosen: Compression) -> Compression:
+    """How a file is compressed.
+
+    :param name: its name
+    :param chosen: what the connector's option says
+    """
+    if chosen is not Compression.AUTO:
+        return chosen
+    ending = name[name.rfind(".") :].lower() if "." in name else ""
+    return _ENDINGS.get(ending, Compression.NONE)
+
+
+class DamagedFileError(Exception):
+    """A compressed file is none, or ends before its end."""
+
+
+class Decompressed:
+    """The text of a compressed file. Files of several parts, one compressed after the other, are read as one."""
+
+    def __init__(self, handle: Any, compression: Compression) -> None:
+        """Make a reader at the beginning of the text.
+
+        :param handle: the file, at its beginning
+        :param compression: how it is compressed
+        """
+        self._handle = handle
+        self._stream = pa.CompressedInputStream(pa.PythonFile(handle, mode="r"), compression.value)
+
+    def seek(self, offset: int) -> None:
+        """Go on at a byte of the text; called once, at the beginning. All before it is unpacked again.
+
+        :raises DamagedFileError: when the text ends before it
+        """
+        left = offset
+        while left:
+            passed = len(self.read(left))
+            if not passed:
+                raise DamagedFileError(f"its text has {offset - left} bytes, but {offset} were read before")
+            left -= passed
+
+    def read(self, size: int) -> bytes:
+        """The next bytes of the text, at most so many; none at the end.
+
+        :raises DamagedFileError: when what is there is not compressed as it should be, or is cut off
+        """
+        try:
+            return bytes(self._stream.read(min(size, _AT_ONCE)))
+        except OSError as error:
+            if error.errno is not None:
+                # The file cannot be read, which says nothing of what is in it.
+                raise
+            raise DamagedFileError(str(error)) from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._handle.close()

@@ -1,0 +1,224 @@
+"""Reading files that describe themselves and hold their rows in groups: Parquet, ORC, Avro."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.formats.avro_rows import AvroRows
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError, RecordProblem
+from airflow_pipelines.connectors.formats.tables import TableParser
+from airflow_pipelines.connectors.transports.files.readers import Growth
+
+_AVRO_ROWS: Final = 20_000
+"""The blocks of an Avro file are small; about so many rows of them are read at a time."""
+
+
+class UnreadableError(Exception):
+    """A file is none of its format, or not complete."""
+
+
+class Groups(Protocol):
+    """The rows of an open file, in groups."""
+
+    def read(self, number: int) -> tuple[pa.Table, int] | None:
+        """The rows of a group and the number of the next one; None after the last. Called with growing numbers.
+
+        :raises UnreadableError: when the file is damaged, or not complete
+        """
+
+
+class GroupReader:
+    """Reads a file group by group."""
+
+    def __init__(
+        self,
+        file: Any,
+        open_groups: Callable[[Any], Groups],
+        parser: TableParser,
+        place: Mapping[str, Any],
+        growth: Growth = Growth.NONE,
+    ) -> None:
+        """Make a reader that goes on somewhere.
+
+        :param file: the file, which can be read anywhere
+        :param open_groups: opens it as a file of its format
+        :param parser: takes the rows
+        :param place: where to go on, as :meth:`place` gave it
+        :param growth: what may still happen to the file
+        """
+        self.done = False
+        self._file = file
+        self._open_groups = open_groups
+        self._parser = parser
+        self._growth = growth
+        self._index = int(place.get("offset", 0))
+        self._group = int(place.get("group", 0))
+        # Earlier releases kept the row of the file only.
+        self._row = int(place.get("row", 0 if "group" in place else self._index))
+        self._groups: Groups | None = None
+        self._current: tuple[pa.Table, int] | None = None
+        self._damage: UnreadableError | None = None
+
+    def read(self, max_records: int) -> tuple[Parsed, int] | None:
+        """The next rows and how many bytes they took; None while the file's end may be missing."""
+        try:
+            table = self._next_rows(max_records)
+        except UnreadableError as error:
+            if self._growth is Growth.ARRIVING:
+                return None
+            self.done = True
+            problem = RecordError(self._index, f"{error}")
+            return Parsed(None, 0, (problem,), 1, 0, self._index), 0
+        parsed = self._parser.parse_table(table, self._index)
+        self._index += table.num_rows
+        return parsed, table.nbytes
+
+    def place(self) -> dict[str, Any]:
+        """Where reading goes on: the group, the row in it, and the row of the file."""
+        return {"offset": self._index, "group": self._group, "row": self._row}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _next_rows(self, max_records: int) -> pa.Table:
+        if self._damage is not None:
+            raise self._damage
+        if self._groups is None:
+            self._groups = self._open_groups(self._file)
+        current = self._current = self._current or self._groups.read(self._group)
+        while current is not None and self._row >= current[0].num_rows:
+            self._row -= current[0].num_rows
+            self._group = current[1]
+            current = self._current = self._groups.read(self._group)
+        if current is None:
+            self.done = True
+            return pa.table({})
+        rows = current[0].slice(self._row, max_records)
+        self._row += rows.num_rows
+        if self._row == current[0].num_rows:
+            self._row, self._group = 0, current[1]
+            self._current = None
+            self.done = self._is_last(self._groups)
+        return rows
+
+    def _is_last(self, groups: Groups) -> bool:
+        """Whether there are no more rows; a damage comes after those that there are."""
+        try:
+            self._current = groups.read(self._group)
+        except UnreadableError as error:
+            self._damage = error
+            return False
+        return self._current is None
+
+
+class ParquetGroups:
+    """The row groups of a Parquet file."""
+
+    def __init__(self, file: Any) -> None:
+        """Read the end of a file, which says what is in it.
+
+        :raises UnreadableError: when that is not there
+        """
+        try:
+            self._file = pq.ParquetFile(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _unreadable("Parquet", error) from error
+
+    def read(self, number: int) -> tuple[pa.Table, int] | None:
+        """The rows of a group."""
+        if number >= self._file.metadata.num_row_groups:
+            return None
+        try:
+            return self._file.read_row_group(number), number + 1
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _unreadable("Parquet", error) from error
+
+
+class OrcGroups:
+    """The stripes of an ORC file."""
+
+    def __init__(self, file: Any) -> None:
+        """Read the end of a file, which says what is in it.
+
+        :raises UnreadableError: when that is not there
+        """
+        from pyarrow import orc
+
+        try:
+            self._file = orc.ORCFile(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _unreadable("ORC", error) from error
+
+    def read(self, number: int) -> tuple[pa.Table, int] | None:
+        """The rows of a stripe."""
+        if number >= self._file.nstripes:
+            return None
+        try:
+            return pa.Table.from_batches([self._file.read_stripe(number)]), number + 1
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _unreadable("ORC", error) from error
+
+
+class AvroGroups:
+    """The blocks of an Avro object container file, some thousand rows at a time."""
+
+    def __init__(self, file: Any) -> None:
+        """Read the beginning of a file, which has its schema.
+
+        :raises UnreadableError: when it is not there, or has types that tables do not have
+        :raises ConnectorFailure: when the library for Avro is missing
+        """
+        try:
+            from fastavro import block_reader
+        except ImportError as error:
+            raise ConnectorFailure("Avro needs fastavro: pip install 'airflow-pipelines[avro]'") from error
+        try:
+            self._blocks = block_reader(file)
+            self._rows = AvroRows(self._blocks.writer_schema)
+        except RecordProblem as problem:
+            raise UnreadableError(f"its schema cannot be read as rows: {problem}") from problem
+        except OSError as error:
+            raise _unreadable("Avro", error) from error
+        except Exception as error:
+            # fastavro has no common class for what is wrong with a file.
+            raise UnreadableError(f"not an Avro file: {error}") from error
+        self._next = 0
+        self._damage: UnreadableError | None = None
+
+    def read(self, number: int) -> tuple[pa.Table, int] | None:
+        """The rows of the blocks from one on."""
+        records: list[Any] = []
+        while len(records) < _AVRO_ROWS and self._damage is None:
+            try:
+                block = next(self._blocks, None)
+                if block is None:
+                    break
+                self._next += 1
+                if self._next > number:
+                    records.extend(list(block))
+            except OSError as error:
+                raise _unreadable("Avro", error) from error
+            except Exception as error:  # noqa: BLE001 - fastavro has no common class for what is wrong with a file
+                self._damage = UnreadableError(f"the Avro file is damaged after block {self._next}: {error}")
+        if records:
+            return self._rows.table(records), self._next
+        if self._damage is not None:
+            raise self._damage
+        return None
+
+
+GROUPED: Final[Mapping[str, Callable[[Any], Groups]]] = {"avro": AvroGroups, "orc": OrcGroups, "parquet": ParquetGroups}
+"""What opens files of a format that describes itself."""
+
+
+def _unreadable(kind: str, error: Exception) -> UnreadableError:
+    """What is wrong with a file; an error of the machine, which has a number, is raised as it is."""
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
+    return UnreadableError(f"not a complete {kind} file: {error}")

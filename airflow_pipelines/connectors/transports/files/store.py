@@ -1,0 +1,105 @@
+"""Where files are: on this machine, on one of its network's, or in an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final
+
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.transports.files.listing import Found
+from airflow_pipelines.connectors.transports.files.remote import BLOCK_BYTES, BlockFile
+
+_OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci"})
+"""Protocols whose files come whole and never grow."""
+_NO_KEYS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError"})
+_LOCAL: Final = frozenset({"file", "local", "memory"})
+_THREADS: Final = 8
+_FILES_AHEAD: Final = 16
+_BYTES_AHEAD: Final = 32 << 20
+"""Of the files after the one that is read, so many begin to be fetched."""
+
+
+class FileStore:
+    """Opens files; those of other machines are fetched ahead."""
+
+    def __init__(self, filesystem: Any) -> None:
+        """Make a store.
+
+        :param filesystem: of fsspec
+        """
+        protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
+        self._filesystem = filesystem
+        self.grows = not protocols & _OBJECT_STORES
+        """Whether something may be appended to a file."""
+        self.is_local = bool(protocols & _LOCAL)
+        self._pool = None if self.is_local else ThreadPoolExecutor(_THREADS, thread_name_prefix="fetch")
+        self._ahead: dict[str, BlockFile] = {}
+
+    def open(self, found: Found, later: Sequence[Found] = ()) -> Any:
+        """A file, to be read anywhere.
+
+        :param found: the file
+        :param later: those that are opened next, if all goes well
+        """
+        if self._pool is None or found.size is None:
+            # No read-ahead cache: a followed file changes under it.
+            return self._filesystem.open(found.path, "rb", cache_type="none" if self.is_local else "readahead")
+        file = self._ahead.pop(found.path, None)
+        if file is None or file.size() != found.size:
+            file = self._fetched(found, self._pool)
+        self._expect(later, self._pool)
+        return file
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for file in self._ahead.values():
+            file.close()
+        self._ahead.clear()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _expect(self, later: Sequence[Found], pool: ThreadPoolExecutor) -> None:
+        fetched = 0
+        for found in later[:_FILES_AHEAD]:
+            if found.size is None or fetched > _BYTES_AHEAD:
+                return
+            fetched += min(found.size, BLOCK_BYTES)
+            if found.path not in self._ahead:
+                self._ahead[found.path] = self._fetched(found, pool)
+
+    def _fetched(self, found: Found, pool: ThreadPoolExecutor) -> BlockFile:
+        path, filesystem = found.path, self._filesystem
+        return BlockFile(lambda begin, end: _part(filesystem, path, begin, end), found.size or 0, pool)
+
+
+def _part(filesystem: Any, path: str, begin: int, end: int) -> bytes:
+    with store_access(path):
+        data = bytes(filesystem.cat_file(path, start=begin, end=end))
+    if len(data) != end - begin:
+        raise ConnectorFailure(f"{path} became shorter while it was read. Put new data into new files.")
+    return data
+
+
+@contextmanager
+def store_access(path: str) -> Iterator[None]:
+    """Say what is wrong when files of another machine cannot be had.
+
+    :param path: what was asked for
+    :raises FileNotFoundError: when it is not there
+    :raises ConnectorFailure: when whoever asked may not have it
+    :raises TransientConnectorFailure: when the machine is away or overloaded
+    """
+    try:
+        yield
+    except (FileNotFoundError, ConnectorFailure):
+        raise
+    except Exception as error:
+        # Each file system has errors of its own for the same things.
+        reason = str(error) or type(error).__name__
+        if isinstance(error, PermissionError) or type(error).__name__ in _NO_KEYS:
+            raise ConnectorFailure(
+                f"{path} may not be read: {reason}. Check the keys or the account that the connector uses, and what it may do."
+            ) from error
+        raise TransientConnectorFailure(f"{path} cannot be reached: {reason}") from error

@@ -1,0 +1,23 @@
+"""What connectors are opened with, for tests that make one without a declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_pipelines.connectors.common_options import ConnectorOptions
+from airflow_pipelines.connectors.definition import InputContext, PipelineReference
+from airflow_pipelines.connectors.formats.defaults import wall_clock
+from airflow_pipelines.connectors.formats.parsed import Parser
+from airflow_pipelines.engine.schema import RelationSchema
+
+PIPELINE = PipelineReference("0194f2a0-0000-7000-8000-000000000000", "test")
+
+
+def input_context(schema: RelationSchema, format_name: str | None, new_parser: Callable[[], Parser]) -> InputContext:
+    """The context of an input.
+
+    :param schema: of its table
+    :param format_name: its format
+    :param new_parser: makes what reads that
+    """
+    return InputContext(f"{schema.name}.c", schema, format_name, new_parser, wall_clock, PIPELINE, ConnectorOptions())
