@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.definition import Declared, InputContext, InputDefinition
-from airflow_pipelines.connectors.formats.parquet import ParquetParser
 from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.nexmark.generator import Generator, Table
 from airflow_pipelines.engine.storage.connector_state import Position
@@ -64,7 +64,7 @@ class Nexmark:
     :param parser: gives rows the types of the table
     """
 
-    def __init__(self, options: NexmarkOptions, parser: ParquetParser) -> None:
+    def __init__(self, options: NexmarkOptions, parser: TableParser) -> None:
         self._table = options.table
         stream = options.options
         self._generator = Generator(stream.event_rate, stream.seed)
@@ -115,7 +115,7 @@ class Nexmark:
 
 
 def _open(options: NexmarkOptions, context: InputContext) -> Nexmark:
-    return Nexmark(options, ParquetParser(context.schema, context.now))
+    return Nexmark(options, TableParser(context.schema, context.now))
 
 
 def _check(options: NexmarkOptions, declared: Declared) -> None:

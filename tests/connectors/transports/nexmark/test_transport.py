@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.connectors.formats.parquet import ParquetParser
+from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.registry import validate
 from airflow_pipelines.connectors.transports.nexmark.generator import Generator
@@ -22,7 +22,7 @@ BID = relation(col("auction", "BIGINT"), col("Price", "DECIMAL", precision=20, s
 
 
 def opened(schema: RelationSchema, position: Position | None = None, **config: Any) -> Nexmark:
-    source = Nexmark(NexmarkOptions.model_validate(config), ParquetParser(schema))
+    source = Nexmark(NexmarkOptions.model_validate(config), TableParser(schema))
     source.open(position)
     return source
 
