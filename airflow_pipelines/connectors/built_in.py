@@ -23,6 +23,7 @@ BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
     "delta_table_output": f"{_TRANSPORTS}.delta_table.definitions:DELTA_TABLE_OUTPUT",
     "file_output": f"{_TRANSPORTS}.file_output:FILE_OUTPUT",
     "null_output": f"{_TRANSPORTS}.null_output:NULL_OUTPUT",
+    "postgres_output": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_OUTPUT",
 }
 """``module:ATTRIBUTE`` of an ``OutputDefinition`` by the name of its transport."""
 

@@ -41,7 +41,6 @@ PLANNED_TRANSPORTS: Final[Mapping[str, PlannedTransport]] = {
     "nats_input": _input(),
     "nats_output": _output(),
     "postgres_cdc_input": _input(),
-    "postgres_output": _output(),
     "pub_sub_input": _input(),
     "redis_output": _output(),
 }

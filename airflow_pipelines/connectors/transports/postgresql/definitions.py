@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from airflow_pipelines.connectors.base import InputTransport
-from airflow_pipelines.connectors.definition import Guarantee, InputContext, InputDefinition
-from airflow_pipelines.connectors.transports.postgresql.options import PostgresInputOptions
+from airflow_pipelines.connectors.base import InputTransport, OutputTransport
+from airflow_pipelines.connectors.definition import (
+    Declared,
+    Guarantee,
+    InputContext,
+    InputDefinition,
+    OutputContext,
+    OutputDefinition,
+)
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.connectors.transports.postgresql.options import OutputMode, PostgresInputOptions, PostgresOutputOptions
 
 _PACKAGES: Final = ("psycopg", "adbc_driver_postgresql")
 _EXTRA: Final = "postgres"
@@ -18,12 +26,40 @@ def _open_query(options: PostgresInputOptions, context: InputContext) -> InputTr
     return QueryInput(options, context)
 
 
+def _open_output(options: PostgresOutputOptions, context: OutputContext) -> OutputTransport:
+    from airflow_pipelines.connectors.transports.postgresql.output import PostgresOutput
+
+    return PostgresOutput(options, context)
+
+
+def _check_output(options: PostgresOutputOptions, declared: Declared) -> None:
+    """Refuse a table that is to equal a view without saying by which columns rows are found.
+
+    :raises InvalidOptionError: when it is
+    """
+    if options.mode is OutputMode.MATERIALIZED and declared.common.index is None:
+        raise InvalidOptionError(
+            "mode 'materialized' of transport 'postgres_output' needs an index, by which rows are updated and deleted: give "
+            "the option "
+            f"'index' beside 'transport', and declare it with CREATE INDEX name ON {declared.schema.name}(columns)"
+        )
+
+
 POSTGRES_INPUT: Final = InputDefinition(
     name="postgres_input",
     options=PostgresInputOptions,
     open=_open_query,
     guarantee=Guarantee.AT_LEAST_ONCE,
     seekable=False,
+    packages=_PACKAGES,
+    extra=_EXTRA,
+)
+POSTGRES_OUTPUT: Final = OutputDefinition(
+    name="postgres_output",
+    options=PostgresOutputOptions,
+    open=_open_output,
+    guarantee=Guarantee.EXACTLY_ONCE,
+    check=_check_output,
     packages=_PACKAGES,
     extra=_EXTRA,
 )

@@ -1,0 +1,100 @@
+"""Rows of changes as the lines that COPY reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from airflow_pipelines.connectors.formats.encode import json_texts
+from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
+from airflow_pipelines.engine.arrow import is_variant
+
+Texts: TypeAlias = Callable[[pa.Array], pa.Array]
+"""Makes texts of values, with NULL where there is no value."""
+NULL: Final = r"\N"
+_SPECIAL: Final = (("\\", r"\\"), ("\t", r"\t"), ("\n", r"\n"), ("\r", r"\r"))
+
+
+def lines(columns: Sequence[pa.Array]) -> bytes:
+    """Rows of texts as lines.
+
+    :param columns: of the same length, each of texts
+    """
+    if not len(columns[0]):
+        return b""
+    fields = [pc.fill_null(_escaped(column), NULL) for column in columns]
+    joined = pc.binary_join_element_wise(*fields, "\t")
+    if isinstance(joined, pa.ChunkedArray):
+        joined = joined.combine_chunks()
+    whole = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(joined)], pa.int32()), joined), "\n")
+    return bytes(whole[0].as_buffer()) + b"\n"
+
+
+def texts_for(target: SourceType) -> Texts:
+    """What makes the texts that a column of a table takes.
+
+    :param target: the column's type
+    """
+    if target.shape is Shape.JSON:
+        return _json
+    if target.element is not None:
+        return _arrays(target.element)
+    return _scalars
+
+
+def _escaped(texts: pa.Array) -> pa.Array:
+    for mark, escape in _SPECIAL:
+        texts = pc.replace_substring(texts, mark, escape)
+    return texts
+
+
+def _scalars(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pat.is_dictionary(kind):
+        return _scalars(values.dictionary_decode())
+    if pat.is_string(kind):
+        return values
+    if pat.is_timestamp(kind):
+        # A timestamp with a zone is a moment in UTC, which is the zone of the session.
+        return values.cast(pa.timestamp("us")).cast(pa.string())
+    if pat.is_binary(kind):
+        return pa.array([None if value is None else f"\\x{value.hex()}" for value in values.to_pylist()], pa.string())
+    if is_variant(kind) or pat.is_nested(kind):
+        return _json(values)
+    return values.cast(pa.string())
+
+
+def _json(values: pa.Array) -> pa.Array:
+    """JSON of values. Texts of a relation are JSON already."""
+    if pat.is_string(values.type):
+        return values
+    present = values.is_valid().to_pylist()
+    return pa.array([text if is_there else None for text, is_there in zip(json_texts(values), present, strict=True)], pa.string())
+
+
+def _arrays(element: SourceType) -> Texts:
+    of_elements = texts_for(element)
+
+    def texts(values: pa.Array) -> pa.Array:
+        elements = of_elements(values.flatten()).to_pylist()
+        found: list[str | None] = []
+        at = 0
+        for length in pc.list_value_length(values).to_pylist():
+            if length is None:
+                found.append(None)
+                continue
+            found.append("{" + ",".join(map(_element, elements[at : at + length])) + "}")
+            at += length
+        return pa.array(found, pa.string())
+
+    return texts
+
+
+def _element(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

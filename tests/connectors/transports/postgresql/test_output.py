@@ -1,0 +1,359 @@
+"""Writing a view to a table: upserts and deletes, a log, all types, each step once, and what a table must be like."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, OutputTransport, TransientConnectorFailure
+from airflow_pipelines.connectors.changes import ChangesInMemory
+from airflow_pipelines.connectors.formats import variant
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.connectors.registry import open_output, validate
+from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.references import NO_REFERENCES
+from tests.connectors.relations import col, relation
+from tests.connectors.transports.postgresql.sources import PIPELINE
+from tests.fixtures.postgresql import PASSWORD_USER, Database
+
+TOTALS = relation(col("name", "VARCHAR"), col("total", "BIGINT"), name="totals")
+TABLE = "CREATE TABLE totals (name text PRIMARY KEY, total bigint, note text DEFAULT 'new')"
+
+
+def declared(config: dict[str, Any], index: str | None) -> Connector:
+    options = {} if index is None else {"index": index}
+    return Connector("totals", "out", ConnectorDirection.OUTPUT, "postgres_output", config, options=options)
+
+
+def opened(
+    database: Database,
+    schema: RelationSchema = TOTALS,
+    key: Sequence[str] = ("name",),
+    *,
+    resumed: bool = False,
+    fence: Fence | None = None,
+    **config: Any,
+) -> OutputTransport:
+    options = {"uri": database.url, "table": "totals", **config}
+    output = open_output(declared(options, "by_key" if key else None), schema, NO_REFERENCES, PIPELINE, key=tuple(key), fence=fence)
+    output.open(resumed)
+    return output
+
+
+def changes(schema: RelationSchema, *rows: tuple[Any, ...], key: Sequence[str] = ("name",)) -> ChangesInMemory:
+    """Changes of rows whose last value is a weight."""
+    fields = [*schema.arrow, pa.field(WEIGHT, pa.int64())]
+    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in fields]
+    arrays = [pa.array(list(values), field.type) for values, field in zip(columns, fields, strict=True)]
+    return ChangesInMemory(pa.table(arrays, names=[field.name for field in fields]), tuple(key))
+
+
+def step(output: OutputTransport, number: int, *rows: tuple[Any, ...], key: Sequence[str] = ("name",)) -> tuple[int, int]:
+    return output.write(number, changes(TOTALS, *rows, key=key))
+
+
+def contents(database: Database) -> list[tuple[Any, ...]]:
+    return database.rows("SELECT name, total FROM totals ORDER BY name")
+
+
+def test_the_table_equals_the_view_after_each_step(database: Database) -> None:
+    database.execute(TABLE)
+    output = opened(database)
+    records, size = step(output, 1, ("a", 1, 1), ("b", 2, 1), ("c", None, 1))
+    assert (records, size > 0) == (3, True)
+    assert contents(database) == [("a", 1), ("b", 2), ("c", None)]
+    assert step(output, 2, ("a", 1, -1), ("a", 5, 1), ("b", 2, -1), ("d", 4, 1))[0] == 3
+    assert contents(database) == [("a", 5), ("c", None), ("d", 4)]
+    database.execute("UPDATE totals SET note = 'mine'")
+    step(output, 3, ("a", 5, -1), ("a", 6, 1))
+    # Columns that the view does not have stay as they are.
+    assert database.rows("SELECT DISTINCT note FROM totals") == [("mine",)]
+    output.close()
+
+
+def test_a_step_is_there_with_its_number_or_not_at_all(database: Database) -> None:
+    database.execute(TABLE, "ALTER TABLE totals ADD CHECK (total < 100)")
+    output = opened(database)
+    assert isinstance(output, CommitsSteps)
+    assert output.committed_step() is None
+    step(output, 7, ("a", 1, 1))
+    with pytest.raises(ConnectorFailure, match=r"cannot write step 8 .*violates check constraint"):
+        step(output, 8, ("a", 1, -1), ("b", 100, 1))
+    assert output.committed_step() == 7
+    assert contents(database) == [("a", 1)]
+    step(output, 9, ("b", 99, 1))
+    output.close()
+    resumed = opened(database, resumed=True)
+    assert isinstance(resumed, CommitsSteps)
+    assert resumed.committed_step() == 9
+    resumed.close()
+    fresh = opened(database)
+    assert isinstance(fresh, CommitsSteps)
+    assert fresh.committed_step() is None
+    fresh.close()
+
+
+def test_a_lost_connection_loses_no_half_of_a_step(database: Database) -> None:
+    database.execute(TABLE)
+    output = opened(database)
+    terminate = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    database.execute(terminate)
+    with pytest.raises(TransientConnectorFailure, match="cannot write step 1"):
+        step(output, 1, ("a", 1, 1))
+    output.close()
+    assert contents(database) == []
+    again = opened(database, resumed=True)
+    step(again, 1, ("a", 1, 1))
+    again.close()
+    assert contents(database) == [("a", 1)]
+
+
+def test_a_later_run_ends_an_earlier_one(database: Database, tmp_path: Path) -> None:
+    database.execute(TABLE)
+    first_epoch = Fence.take(tmp_path, lambda: 0)
+    first = opened(database, fence=first_epoch)
+    step(first, 1, ("a", 1, 1))
+    second = opened(database, fence=Fence.take(tmp_path, lambda: 0), resumed=True)
+    with pytest.raises(OvertakenError):
+        step(first, 2, ("a", 1, -1))
+    step(second, 2, ("b", 1, 1))
+    # Where the storage does not tell, the database does.
+    blind = opened(database, fence=_Blind(first_epoch.epoch), resumed=True)  # type: ignore[arg-type]
+    with pytest.raises(ConnectorFailure, match="a later run of the pipeline writes totals"):
+        step(blind, 3, ("c", 1, 1))
+    assert contents(database) == [("a", 1), ("b", 1)]
+    for output in (first, second, blind):
+        output.close()
+
+
+class _Blind:
+    """An epoch of a run that does not notice others."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def check(self) -> None:
+        """Nothing is noticed."""
+
+
+def test_two_outputs_count_for_themselves(database: Database) -> None:
+    database.execute(TABLE, "CREATE TABLE other (name text PRIMARY KEY, total bigint)")
+    one = opened(database)
+    config = {"uri": database.url, "table": "other"}
+    connector = Connector("totals", "second", ConnectorDirection.OUTPUT, "postgres_output", config, options={"index": "by_key"})
+    other = open_output(connector, TOTALS, NO_REFERENCES, PIPELINE, key=("name",))
+    other.open(False)
+    step(one, 5, ("a", 1, 1))
+    assert isinstance(other, CommitsSteps)
+    assert other.committed_step() is None
+    one.close()
+    other.close()
+
+
+def test_a_log_of_changes(database: Database) -> None:
+    database.execute("CREATE TABLE totals (at bigint, name text, total int8, op char(1), id serial)")
+    output = opened(database, mode="cdc", cdc_op_column="op", cdc_ts_column="at")
+    step(output, 3, ("a", 1, 1), ("b", 2, 1))
+    step(output, 4, ("a", 1, -1), ("a", 5, 1), ("b", 2, -1))
+    log = database.rows("SELECT at, op, name, total FROM totals ORDER BY id")
+    assert log == [(3, "i", "a", 1), (3, "i", "b", 2), (4, "u", "a", 5), (4, "d", "b", 2)]
+    output.close()
+    # Without an index nobody can say what belongs together.
+    plain = opened(database, key=(), mode="cdc", cdc_op_column="op", cdc_ts_column="at", resumed=True)
+    step(plain, 5, ("a", 5, -1), ("a", 6, 1), ("a", 6, 1), key=())
+    assert database.rows("SELECT op, total FROM totals WHERE at = 5 ORDER BY id") == [("d", 5), ("i", 6), ("i", 6)]
+    plain.close()
+
+
+def test_a_new_row_may_leave_one_alone_that_is_there(database: Database) -> None:
+    database.execute(TABLE, "INSERT INTO totals VALUES ('a', 100, 'theirs')")
+    output = opened(database, on_conflict_do_nothing=True)
+    step(output, 1, ("a", 1, 1), ("b", 2, 1))
+    assert contents(database) == [("a", 100), ("b", 2)]
+    step(output, 2, ("b", 2, -1), ("b", 3, 1), ("a", 1, -1))
+    assert contents(database) == [("b", 3)]
+    output.close()
+
+
+def test_rows_that_the_index_does_not_tell_apart(database: Database) -> None:
+    database.execute(TABLE)
+    output = opened(database)
+    with pytest.raises(
+        ConnectorFailure, match=r"more than one row with the same values of \(name\), the columns of index 'by_key'"
+    ):
+        step(output, 1, ("a", 1, 1), ("a", 2, 1))
+    assert contents(database) == []
+    # Where one is left of several, it is the one.
+    step(output, 2, ("a", 1, -1), ("a", 2, -1), ("a", 3, 1))
+    assert contents(database) == [("a", 3)]
+    output.close()
+
+
+def test_large_steps(database: Database) -> None:
+    database.execute(TABLE)
+    output = opened(database)
+    step(output, 1, *((f"n{number}", number, 1) for number in range(25_000)))
+    step(output, 2, *((f"n{number}", number, -1) for number in range(25_000)), *((f"n{n}", -n, 1) for n in range(12_500)))
+    assert database.rows("SELECT count(*), sum(total), count(DISTINCT name) FROM totals") == [(12_500, -78_118_750, 12_500)]
+    output.close()
+
+
+ALL = relation(
+    col("k", "INTEGER", null=False),
+    col("b", "BOOLEAN"),
+    col("r", "REAL"),
+    col("f", "DOUBLE"),
+    col("dec", "DECIMAL", precision=12, scale=8),
+    col("u64", "UBIGINT"),
+    col("s", "VARCHAR"),
+    col("c", "CHAR", precision=3),
+    col("d", "DATE"),
+    col("t", "TIME"),
+    col("ts", "TIMESTAMP"),
+    col("tz", "TIMESTAMP_TZ"),
+    col("u", "UUID"),
+    col("bin", "VARBINARY"),
+    col("arr", "ARRAY", component=ColumnType("VARCHAR")),
+    col("matrix", "ARRAY", component=ColumnType("ARRAY", component=ColumnType("INTEGER"))),
+    col("m", "MAP", key=ColumnType("VARCHAR", False), value=ColumnType("INTEGER")),
+    col("st", "STRUCT", fields=(("x", ColumnType("INTEGER")),)),
+    col("v", "VARIANT"),
+    name="totals",
+)
+ALL_TABLE = """CREATE TABLE totals (k int PRIMARY KEY, b bool, r float4, f float8, dec numeric,
+    u64 numeric(20), s text, c text, d date,
+    t time, ts timestamp, tz timestamptz, u uuid, bin bytea, arr text[], matrix jsonb, m jsonb, st json, v jsonb)"""
+
+
+def test_values_of_all_types(database: Database) -> None:
+    database.execute(ALL_TABLE)
+    moment = dt.datetime(2024, 2, 29, 1, 2, 3, 45)
+    odd = 'tab\t back\\slash\r\nline "é" \\N {},'
+    row = {
+        "k": 1,
+        "b": True,
+        "r": 0.1,
+        "f": 1e300,
+        "dec": Decimal("0.00000001"),
+        "u64": Decimal(2**64 - 1),
+        "s": odd,
+        "c": "a  ",
+        "d": dt.date(2024, 2, 29),
+        "t": dt.time(1, 2, 3, 45),
+        "ts": moment,
+        "tz": moment.replace(tzinfo=dt.UTC),
+        "u": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "bin": b"\x00\\\xff",
+        "arr": ["a", None, "NULL", odd, ""],
+        "matrix": [[1, None], []],
+        "m": [("k", 1)],
+        "st": {"x": 1},
+        "v": variant.encode({"a": [1, None, "x"]}),
+    }
+    empty = {**dict.fromkeys(row), "k": 2}
+    output = opened(database, ALL, ("k",))
+    rows = [(*each.values(), 1) for each in (row, empty)]
+    output.write(1, changes(ALL, *rows, key=("k",)))
+    output.close()
+    found, nulls = database.rows("SELECT * FROM totals ORDER BY k")
+    shown = dict(zip(row, found, strict=True))
+    assert str(shown.pop("u")) == row.pop("u")
+    assert shown.pop("m") == {"k": 1}
+    assert shown.pop("v") == {"a": [1, None, "x"]}
+    assert {**shown, "r": round(shown["r"], 6)} == {name: value for name, value in row.items() if name in shown}
+    assert nulls == (2, *[None] * (len(nulls) - 1))
+
+
+NO_TABLE = [
+    ("SELECT 1", "there is no table totals. Make it with CREATE TABLE"),
+    ("CREATE VIEW totals AS SELECT 'a' AS name, 1::int8 AS total", "totals is not a table"),
+    ("CREATE TABLE totals (name text PRIMARY KEY)", "has no column 'total'; its columns: name. Add it"),
+    (
+        "CREATE TABLE totals (name text PRIMARY KEY, total int)",
+        "column 'total' of table public.totals is integer, which does not take BIGINT",
+    ),
+    ("CREATE TABLE totals (name text PRIMARY KEY, total bool)", "is boolean, which does not take BIGINT"),
+    ("CREATE TABLE totals (name text, total bigint)", 'has no primary key or unique constraint on ("name")'),
+    (
+        "CREATE TABLE totals (name text UNIQUE, total bigint)",
+        "column 'name' of table public.totals is part of the key and may be NULL",
+    ),
+    (
+        "CREATE TABLE totals (name text PRIMARY KEY, total bigint, x int NOT NULL)",
+        "column 'x' of table public.totals is NOT NULL without",
+    ),
+    ("CREATE TABLE totals (name text PRIMARY KEY, total bigint GENERATED ALWAYS AS (1) STORED)", "is generated by the server"),
+]
+
+
+def test_tables_that_cannot_take_the_view(database: Database) -> None:
+    for statement, reason in NO_TABLE:
+        database.execute(statement)
+        with pytest.raises(ConnectorFailure) as failure:
+            opened(database)
+        assert reason in str(failure.value)
+        assert database.url not in str(failure.value)
+        database.execute("DROP VIEW IF EXISTS totals" if "VIEW" in statement else "DROP TABLE IF EXISTS totals")
+    database.execute("CREATE TABLE totals (name text, total bigint)")
+    with pytest.raises(
+        ConnectorFailure, match=r"has no column '__op', which mode 'cdc' writes. Add it: ALTER TABLE \"public\".\"totals\""
+    ):
+        opened(database, mode="cdc")
+
+
+def test_a_user_who_may_not_make_tables_is_told_which_one(database: Database) -> None:
+    role = f"writer_{database.name}"
+    database.execute(TABLE, f"CREATE ROLE {role} LOGIN", f"GRANT ALL ON totals TO {role}")
+    url = database.url.replace("pipelines@", f"{role}@")
+    with pytest.raises(ConnectorFailure) as failure:
+        opened(database, uri=url)
+    statement = str(failure.value).split("do it: ")[1].split("; and GRANT")[0]
+    database.execute(statement, f"GRANT SELECT, INSERT, UPDATE, DELETE ON airflow_pipelines_steps TO {role}")
+    output = opened(database, uri=url)
+    step(output, 1, ("a", 1, 1))
+    output.close()
+    assert contents(database) == [("a", 1)]
+    database.execute(f"REASSIGN OWNED BY {role} TO pipelines", f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_names_in_other_schemas_and_cases(database: Database) -> None:
+    database.execute('CREATE SCHEMA "Sales"', 'CREATE TABLE "Sales"."Totals" ("Name" text PRIMARY KEY, "TOTAL" bigint)')
+    output = opened(database, table='"Sales"."Totals"')
+    step(output, 1, ("a", 1, 1))
+    output.close()
+    assert database.rows('SELECT * FROM "Sales"."Totals"') == [("a", 1)]
+    assert database.rows('SELECT step FROM "Sales".airflow_pipelines_steps') == [(1,)]
+    with pytest.raises(ConnectorFailure, match=r"is not the name of a table: write table or schema.table"):
+        opened(database, table="a.b.c")
+
+
+def test_wrong_credentials_are_not_shown(database: Database) -> None:
+    database.execute(f"DROP ROLE IF EXISTS {PASSWORD_USER}", f"CREATE ROLE {PASSWORD_USER} LOGIN PASSWORD 'right'")
+    with pytest.raises(ConnectorFailure, match="password authentication failed") as failure:
+        opened(database, uri=f"postgresql://{PASSWORD_USER}:s3cret@127.0.0.1:{database.server.port}/{database.name}")
+    assert "s3cret" not in str(failure.value)
+    assert not isinstance(failure.value, TransientConnectorFailure)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(f"postgresql://{PASSWORD_USER}:s3cret@127.0.0.1:{database.server.port}/{database.name}")
+
+
+def test_a_table_that_is_to_equal_the_view_needs_an_index() -> None:
+    config = {"uri": "postgresql://x/y", "table": "totals"}
+    with pytest.raises(InvalidOptionError, match=r"needs an index.*CREATE INDEX name ON totals\(columns\)"):
+        validate(declared(config, None), TOTALS)
+    validate(declared({**config, "mode": "cdc"}, None), TOTALS)
+    with pytest.raises(InvalidOptionError, match="on_conflict_do_nothing is for mode 'materialized'"):
+        validate(declared({**config, "mode": "cdc", "on_conflict_do_nothing": True}, None), TOTALS)
