@@ -214,7 +214,7 @@ class _StatementReader:
         name = self._relation_name()
         self._refuse_query_of_table()
         cursor.expect("(")
-        columns: list[Column] = []
+        columns: dict[str, Column] = {}
         keys: list[tuple[Span, list[Name]]] = []
         while True:
             if not self._read_table_constraint(keys):
@@ -235,10 +235,10 @@ class _StatementReader:
         if cursor.current is not None:
             raise cursor.failure("Expected the end of the statement")
         self._into.table_properties[name.text] = properties
-        bounded = any(column.lateness for column in columns if column.name in (primary_key or ()))
+        bounded = any(columns[column].lateness for column in primary_key or ())
         return Table(
             name.text,
-            tuple(columns),
+            tuple(columns.values()),
             name.quoted,
             primary_key,
             # A key finds any row, unless it is forgotten some day.
@@ -256,23 +256,23 @@ class _StatementReader:
                 COMPILATION_ERROR,
             )
 
-    def _add_column(self, columns: list[Column], column: Column, table: Name) -> None:
+    def _add_column(self, columns: dict[str, Column], column: Column, table: Name) -> None:
         span = column.span
         if span is None:
             raise AssertionError("a parsed column has a place")
-        for other in columns:
-            if other.name == column.name and other.span is not None:
-                self._note(
-                    span,
-                    f"Column {display(column.name)} of {display(table.text)} is declared twice: {twice(other.span, span)}",
-                )
-                return
+        other = columns.get(column.name)
+        if other is not None and other.span is not None:
+            self._note(
+                span,
+                f"Column {display(column.name)} of {display(table.text)} is declared twice: {twice(other.span, span)}",
+            )
+            return
         if column.name.startswith(INTERNAL_PREFIX):
             self._note(
                 span,
                 f"The column name {display(column.name)} is reserved: names that start with '{INTERNAL_PREFIX}' are the engine's",
             )
-        columns.append(column)
+        columns[column.name] = column
 
     def _read_table_constraint(self, keys: list[tuple[Span, list[Name]]]) -> bool:
         cursor = self._cursor
@@ -366,7 +366,7 @@ class _StatementReader:
         cursor.index = end
         return edits.text
 
-    def _resolve_key(self, columns: list[Column], keys: list[tuple[Span, list[Name]]], table: Name) -> tuple[str, ...] | None:
+    def _resolve_key(self, columns: dict[str, Column], keys: list[tuple[Span, list[Name]]], table: Name) -> tuple[str, ...] | None:
         if not keys:
             return None
         for span, _ in keys[1:]:
@@ -377,18 +377,18 @@ class _StatementReader:
             )
         names: list[str] = []
         for name in keys[0][1]:
-            at = next((index for index, column in enumerate(columns) if column.name == name.text), None)
-            if at is None:
+            column = columns.get(name.text)
+            if column is None:
                 self._note(
                     name.span,
                     f"The primary key names the column {display(name.text)}, which table {display(table.text)} does not have",
                 )
             elif name.text in names:
                 self._note(name.span, f"The primary key names the column {display(name.text)} twice")
-            elif columns[at].type.name in _UNKEYABLE:
-                self._note(name.span, f"A {columns[at].type.name} cannot be part of a primary key")
+            elif column.type.name in _UNKEYABLE:
+                self._note(name.span, f"A {column.type.name} cannot be part of a primary key")
             else:
-                columns[at] = replace(columns[at], type=columns[at].type.with_nullable(False))
+                columns[name.text] = replace(column, type=column.type.with_nullable(False))
                 names.append(name.text)
         return tuple(names)
 
@@ -398,7 +398,7 @@ class _StatementReader:
         cursor = self._cursor
         name = self._relation_name()
         cursor.expect("(")
-        columns: list[Column] = []
+        columns: dict[str, Column] = {}
         while True:
             column, key = self._read_column()
             if key is not None or column.default is not None or column.lateness is not None:
@@ -412,7 +412,7 @@ class _StatementReader:
         cursor.expect(")")
         if cursor.current is not None:
             raise cursor.failure("Expected the end of the statement; the query follows in CREATE VIEW")
-        return Declaration(name.text, tuple(columns), name.span)
+        return Declaration(name.text, tuple(columns.values()), name.span)
 
     def _read_view(self, kind: ViewKind) -> ParsedView:
         cursor = self._cursor
