@@ -1,5 +1,6 @@
 """Shared fixtures: one SparkSession, one warm host and one service for each process of a test run."""
 
+import gc
 import os
 
 from tools.class_archive import ARCHIVE, USE
@@ -21,3 +22,9 @@ pytest_plugins = [
     "tests.fixtures.service",
     "tests.fixtures.sdk",
 ]
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking through the collected tests and their modules again and again, in vain."""
+    gc.collect()
+    gc.freeze()
