@@ -3,6 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Tests start many Python processes, and each would compile the package anew where this variable forbids to keep compiled modules.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast lint format bench fuzz chaos soak answers docs bench-quick compare-flink clean
 
