@@ -38,10 +38,12 @@ def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
     return tuple(
         KeptOperator(
             operator,
-            _states(operator, header[operator.uid].states if operator.uid in header else ()),
+            _states(operator, known.states if known is not None else ()),
             sizes.get(operator.uid, 0),
+            known.broadcast_bytes if known is not None else 0,
         )
         for operator in operators_of(states[REST])
+        for known in (header.get(operator.uid),)
     )
 
 

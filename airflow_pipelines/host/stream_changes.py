@@ -26,13 +26,15 @@ class KeptOperator:
     """An operator of the saved program, and what it keeps.
 
     :param operator: what it was
-    :param states: what it keeps by key; what its functions have asked for
-    :param size_bytes: how much that is
+    :param states: what it keeps: what its functions have asked for
+    :param size_bytes: how much of that is kept by key
+    :param broadcast_bytes: how much all its tasks have in common
     """
 
     operator: StreamOperator
     states: tuple[StreamState, ...] = ()
     size_bytes: int = 0
+    broadcast_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class _Fate:
         old, names = self.old.operator, tuple(state.name for state in self.old.states)
         if old.kind == SOURCE_KIND:
             names = (_POSITION,)
-        size = None if names == (_POSITION,) else self.old.size_bytes
+        size = None if names == (_POSITION,) else self.old.size_bytes + self.old.broadcast_bytes
         if self.new is None:
             return OperatorChange(old.uid, old.name, OperatorChangeKind.REMOVED, (), names, "it is no more", None, size)
         if self.starts_anew:

@@ -101,6 +101,18 @@ def test_state_by_key_goes_with_the_keys() -> None:
     assert [each.dropped_states for each in change.operators] == [("total", "seen")]
 
 
+def test_a_broadcast_state_is_dropped_alone_and_keeps_no_keys_from_changing() -> None:
+    rules, limits = StreamState("broadcast/rules", "broadcast"), StreamState("broadcast/limits", "broadcast")
+    before = replace(COUNT, states=(rules, limits))
+    after = StreamProgram("p", b"", (replace(before, states=(rules,), key_type="INT"),))
+    change = stream_change([KeptOperator(before, (rules, limits), 0, 70)], after, frozenset())
+    assert change.dropped == {("count", "broadcast/limits")}
+    assert change.refusals == ()
+    assert [(each.kept_states, each.dropped_states, each.bytes) for each in change.operators] == [
+        (("broadcast/rules",), ("broadcast/limits",), 70)
+    ]
+
+
 def test_what_reads_a_relation_that_starts_anew_starts_anew() -> None:
     inputs = (RelationInput("in", "orders", True),)
     change = _change(SOURCE, COUNT, SINK, inputs=inputs, fresh=frozenset({"orders"}))

@@ -45,14 +45,12 @@ def kept_states(
         time, which the log says, or when it may ask for states later
     """
     operator = step.node.operator
-    if not operator.is_keyed:
-        return ()
     found = {state.name: state for state in operator.own_states()}
     functions = [each for each in operator.user_objects().values() if isinstance(each, Function)]
     if any(map(_asks_while_it_runs, functions)):
         return None
     opening = [each for each in functions if type(each).open is not Function.open]
-    if opening:
+    if opening and operator.is_keyed:
         subtask = SubtaskInfo(
             step.name,
             0,

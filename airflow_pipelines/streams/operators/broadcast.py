@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from airflow_pipelines.streams.elements import Batch
@@ -21,6 +21,7 @@ from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.operators.keyed import KeyedOperator, KeyedTimers
 from airflow_pipelines.streams.operators.life import FunctionLife
 from airflow_pipelines.streams.state.access import state_of
+from airflow_pipelines.streams.state.description import BROADCAST_PREFIX, StateDescription, describe_state
 from airflow_pipelines.streams.state.descriptors import MapStateDescriptor, StateDescriptor
 from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 from airflow_pipelines.streams.state.views import MapState
@@ -97,6 +98,10 @@ class Broadcast(OperatorSpec):
         """Make one parallel instance."""
         return _Broadcast(own_copy(self.function), self.descriptors)
 
+    def own_states(self) -> Sequence[StateDescription]:
+        """The broadcast states."""
+        return _described(self.descriptors)
+
     def user_objects(self) -> Mapping[str, Any]:
         """The function."""
         return {"function": self.function}
@@ -118,6 +123,10 @@ class KeyedBroadcast(OperatorSpec):
         """Make one parallel instance."""
         return _KeyedBroadcast(own_copy(self.function), self.descriptors)
 
+    def own_states(self) -> Sequence[StateDescription]:
+        """The broadcast states."""
+        return _described(self.descriptors)
+
     def timestamps(self) -> Timestamps:
         """Those of elements and of timers."""
         return Timestamps.OWN
@@ -125,6 +134,12 @@ class KeyedBroadcast(OperatorSpec):
     def user_objects(self) -> Mapping[str, Any]:
         """The function."""
         return {"function": self.function}
+
+
+def _described(descriptors: tuple[MapStateDescriptor, ...]) -> tuple[StateDescription, ...]:
+    """Broadcast states in words. They may have the names of states by key."""
+    each = map(describe_state, descriptors)
+    return tuple(replace(state, name=BROADCAST_PREFIX + state.name, kind="broadcast") for state in each)
 
 
 class _States:

@@ -23,13 +23,16 @@ _KINDS: dict[type[StateDescriptor], str] = {
     AggregatingStateDescriptor: "aggregating",
 }
 
+BROADCAST_PREFIX = "broadcast/"
+"""Begins the names of states that all tasks have in common: a state by key may have the same name."""
+
 
 @dataclass(frozen=True, slots=True)
 class StateDescription:
     """A state of an operator, in words.
 
     :param name: that of its descriptor
-    :param kind: ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``
+    :param kind: ``value``, ``list``, ``map``, ``reducing``, ``aggregating`` or ``broadcast``
     :param type: the declared type of its values; empty without one
     :param ttl: its time to live; empty without one
     """

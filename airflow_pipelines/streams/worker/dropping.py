@@ -1,4 +1,4 @@
-"""Drops single states from pages, when a changed program no longer has them."""
+"""Drops single states from pages and from what all tasks have in common, when a changed program no longer has them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Any, NoReturn
 
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.state.description import BROADCAST_PREFIX
 from airflow_pipelines.streams.state.pages import NEVER, PageRows, Row, StoredPage, framed, kept_in, key_in
 
 
@@ -30,6 +31,18 @@ def without_states(page: StoredPage, names: Collection[str]) -> StoredPage | Non
         return page
     rows.change(changes)
     return rows.stored() if rows else None
+
+
+def without_broadcast_states(kept: bytes, names: Collection[str]) -> bytes:
+    """What an operator has in all tasks, without some of it.
+
+    :param kept: its broadcast states by name, pickled
+    :param names: names of states, those of broadcast states with their prefix
+    :returns: the others
+    :raises StreamProgramError: when a class of what remains is not there any more
+    """
+    states = _Tolerant(io.BytesIO(kept)).load()
+    return pickle.dumps({name: state for name, state in states.items() if BROADCAST_PREFIX + name not in names}, 5)
 
 
 def _row(rows: PageRows, number: int, kept: tuple[Any, ...]) -> Row:

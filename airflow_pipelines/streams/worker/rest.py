@@ -24,7 +24,9 @@ class KeptOperator:
     :param is_keyed: whether it keeps state by key
     :param parallelism: number of tasks
     :param max_parallelism: number of key groups
-    :param states: what it keeps by key, as far as its functions have asked for it; also what they no longer ask for
+    :param states: what it keeps by key, as far as its functions have asked for it, and what all its tasks have in common; also
+        what they no longer ask for
+    :param broadcast_bytes: how large is what all its tasks have in common
     """
 
     name: str
@@ -32,6 +34,7 @@ class KeptOperator:
     parallelism: int
     max_parallelism: int
     states: tuple[StateDescription, ...] = ()
+    broadcast_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from airflow_pipelines.streams.graph.chains import Plan
 from airflow_pipelines.streams.local import Snapshot
 from airflow_pipelines.streams.loop import TaskPart, TaskSnapshot
-from airflow_pipelines.streams.state.description import StateDescription, describe_state
+from airflow_pipelines.streams.state.description import BROADCAST_PREFIX, StateDescription, describe_state
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
-from airflow_pipelines.streams.worker.dropping import without_states
+from airflow_pipelines.streams.worker.dropping import without_broadcast_states, without_states
 from airflow_pipelines.streams.worker.messages import PageKey, StateChanges, StoredPages
 from airflow_pipelines.streams.worker.rest import KeptOperator, Rest, StateHeader
 
@@ -76,9 +76,13 @@ class StoredState:
         dropped = self._dropped_operators
         return replace(
             task,
-            operators={uid: state for uid, state in task.operators.items() if uid not in dropped},
+            operators={uid: self._without_broadcast(uid, state) for uid, state in task.operators.items() if uid not in dropped},
             watermarks={uid: watermark for uid, watermark in task.watermarks.items() if uid not in dropped},
         )
+
+    def _without_broadcast(self, uid: str, kept: bytes) -> bytes:
+        names = {name for name in self._dropped_states.get(uid, ()) if name.startswith(BROADCAST_PREFIX)}
+        return without_broadcast_states(kept, names) if names else kept
 
     @property
     def now_ms(self) -> int | None:
@@ -129,7 +133,7 @@ class ChangeLog:
                 for page_id, page in written.items():
                     pages.setdefault(uid, {})[page_id] = (page.data, *page.due)
                     gone.discard((uid, *page_id))
-        rest = Rest(StateHeader(now_ms, self._operators(parts)), _without_pages(changed))
+        rest = Rest(StateHeader(now_ms, self._operators(parts, tasks)), _without_pages(changed))
         return StateChanges([StoredPages(uid, each) for uid, each in pages.items()], sorted(gone), rest.to_bytes())
 
     def note_states(self, states: Mapping[str, tuple[StateDescription, ...]]) -> None:
@@ -141,7 +145,7 @@ class ChangeLog:
             known = {state.name: state for state in (*self._states.get(uid, ()), *each)}
             self._states[uid] = tuple(known.values())
 
-    def _operators(self, parts: Iterable[TaskPart]) -> Mapping[str, KeptOperator]:
+    def _operators(self, parts: Iterable[TaskPart], tasks: Collection[TaskSnapshot]) -> Mapping[str, KeptOperator]:
         # What functions no longer ask for is there all the same, until it is dropped.
         kept = {uid: {state.name: state for state in states} for uid, states in self._states.items()}
         for uid, (_, step) in self._steps.items():
@@ -152,10 +156,22 @@ class ChangeLog:
         self._states = {uid: tuple(states.values()) for uid, states in kept.items()}
         return {
             uid: KeptOperator(
-                step.name, step.node.operator.is_keyed, chain.parallelism, chain.max_parallelism, self._states.get(uid, ())
+                step.name,
+                step.node.operator.is_keyed,
+                chain.parallelism,
+                chain.max_parallelism,
+                states := self._states.get(uid, ()),
+                _broadcast_bytes(uid, states, tasks),
             )
             for uid, (chain, step) in self._steps.items()
         }
+
+
+def _broadcast_bytes(uid: str, states: Iterable[StateDescription], tasks: Collection[TaskSnapshot]) -> int:
+    """How large is what all tasks of an operator have in common."""
+    if not any(state.name.startswith(BROADCAST_PREFIX) for state in states):
+        return 0
+    return max((len(task.operators.get(uid, b"")) for task in tasks), default=0)
 
 
 def _without_pages(snapshot: Snapshot) -> dict[str, list[TaskSnapshot]]:

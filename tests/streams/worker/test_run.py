@@ -3,13 +3,14 @@
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.datastream import KeyedProcessFunction, MapFunction
+from airflow_pipelines.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFunction, KeyedProcessFunction, MapFunction
 from airflow_pipelines.datastream.common import Duration, WatermarkStrategy
-from airflow_pipelines.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from airflow_pipelines.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from airflow_pipelines.datastream.window import TumblingEventTimeWindows
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
+from airflow_pipelines.streams.graph.kept_states import kept_states
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.relations import DELETE, INSERT, UPDATE_AFTER, RelationSource
 from airflow_pipelines.streams.worker.bound import bind
@@ -391,6 +392,64 @@ def test_another_maximum_of_parallelism_is_refused_unless_the_operator_begins_an
     run, _ = begin(remembering(Remember(), most=64), kept.rest, kept.stored(), frozenset({"kept"}))
     kept.apply(run.changes())
     assert read_header(kept.rest).operators["kept"].max_parallelism == 64
+
+
+class Applying(BroadcastProcessFunction):
+    def __init__(self, *names):
+        self.names = names
+
+    def process_element(self, value, ctx):
+        yield value, [sorted(ctx.get_broadcast_state(name).items()) for name in self.names]
+
+    def process_broadcast_element(self, value, ctx):
+        for name in self.names:
+            ctx.get_broadcast_state(name).put(value, True)
+
+
+class ApplyingToKeys(Applying, KeyedBroadcastProcessFunction):
+    def open(self, runtime_context):
+        runtime_context.get_state(ValueStateDescriptor("rules"))
+
+
+def applying(*names, keyed=False):
+    env = environment()
+    stream = source(env).key_by(lambda value: value) if keyed else source(env)
+    rules = source(env, "rules").broadcast(*(MapStateDescriptor(name) for name in names))
+    function = (ApplyingToKeys if keyed else Applying)(*names)
+    return program(stream.connect(rules).process(function).uid("apply").set_parallelism(2))
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_broadcast_states_are_listed_and_can_be_dropped_one_by_one(keyed):
+    kept = Kept()
+    run, _ = begin(applying("rules", "limits", keyed=keyed), now_ms=0)
+    run.step(1, [splits(1), splits(1, "rules"), elements(["r"], uid="rules")])
+    kept.apply(run.changes())
+    operator = read_header(kept.rest).operators["apply"]
+    assert [(state.name, state.kind) for state in operator.states if state.kind == "broadcast"] == [
+        ("broadcast/rules", "broadcast"),
+        ("broadcast/limits", "broadcast"),
+    ]
+    assert 20 < operator.broadcast_bytes < 200
+    dropped = frozenset({("apply", "broadcast/limits")})
+    run, _ = begin(applying("rules", keyed=keyed), kept.rest, kept.stored(), dropped)
+    kept.apply(run.changes())
+    listed = [state.name for state in read_header(kept.rest).operators["apply"].states]
+    assert listed == (["broadcast/rules", "rules"] if keyed else ["broadcast/rules"])
+    run, _ = begin(applying("rules", "limits", keyed=keyed), kept.rest, kept.stored())
+    assert rows(run.step(2, [elements([5])])) == [("(5, [[('r', True)], []])",)]
+
+
+def test_the_description_of_a_program_has_its_broadcast_states():
+    chain, step = next(
+        (chain, step) for chain in applying("rules", keyed=True).plan.chains for step in chain.steps if step.uid == "apply"
+    )
+    assert [(state.name, state.kind) for state in kept_states(chain, step, TaskSettings())] == [
+        ("broadcast/rules", "broadcast"),
+        ("rules", "value"),
+    ]
+    chain, step = next((chain, step) for chain in applying("rules").plan.chains for step in chain.steps if step.uid == "apply")
+    assert [state.name for state in kept_states(chain, step, TaskSettings())] == ["broadcast/rules"]
 
 
 def test_windows_whose_contents_are_dropped_begin_anew():
