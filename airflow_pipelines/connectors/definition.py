@@ -50,10 +50,12 @@ class PipelineReference:
 
     :param id: stays the same for as long as the pipeline exists, whatever its name is
     :param name: what people call it
+    :param begun: when it began with the storage that it has, in seconds since the epoch
     """
 
     id: str
     name: str
+    begun: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,15 @@ class OutputContext:
 
     @property
     def writer(self) -> str:
-        """What a target knows this output by: another for each pipeline, and the same whatever the pipeline is called."""
+        """What a target keeps the numbers of this output's steps by.
+
+        The same whatever the pipeline is called, and another after its storage was cleared, when numbers begin anew.
+        """
+        return f"{self.producer}/{int(self.pipeline.begun * 1000):x}"
+
+    @property
+    def producer(self) -> str:
+        """The name of this output, the same for as long as the pipeline exists: what tells its runs from those of other outputs."""
         return f"{self.pipeline.id}/{self.endpoint}"
 
 

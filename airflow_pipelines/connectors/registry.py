@@ -17,6 +17,7 @@ from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import (
     ConnectorDefinition,
     Declared,
+    Delivery,
     InputContext,
     InputDefinition,
     OutputContext,
@@ -111,6 +112,24 @@ def formats_of(transport: str) -> tuple[str, ...]:
     """
     definition = find_connector(transport)
     return () if definition is None else definition.formats
+
+
+def delivery_of(transport: str) -> Delivery:
+    """When an output gets the changes of a step.
+
+    :param transport: the name of its transport
+    """
+    definition = find_connector(transport)
+    return definition.delivery if isinstance(definition, OutputDefinition) else Delivery.QUEUED
+
+
+def is_seekable(transport: str) -> bool:
+    """Whether an input can be opened in the middle.
+
+    :param transport: the name of its transport
+    """
+    definition = find_connector(transport)
+    return not isinstance(definition, InputDefinition) or definition.seekable
 
 
 def check_written(connector: Connector) -> None:

@@ -170,10 +170,25 @@ class CompletedWatermark(_WireStats):
 
 
 @dataclass
+class ConnectorLag(_WireStats):
+    """How far an input is behind its source. None where the source does not say.
+
+    :param records: how many records the source has that were not read yet
+    :param bytes: the same in bytes
+    :param seconds: how old the newest record was when it was read, or how old the oldest is that was not
+    """
+
+    records: int | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+
+
+@dataclass
 class InputEndpointMetrics(_WireStats):
     """Counters of an input connector, in records and bytes.
 
     :param processing_latency_p99_micros: in how many microseconds 99 of 100 of its newest batches were processed since they arrived
+    :param lag: how far it is behind its source; None for a source that does not say, and before anything is known
     """
 
     total_bytes: int | None = None
@@ -184,6 +199,7 @@ class InputEndpointMetrics(_WireStats):
     num_parse_errors: int | None = None
     end_of_input: bool | None = None
     processing_latency_p99_micros: int | None = None
+    lag: ConnectorLag | None = _read(ConnectorLag.from_dict)
 
 
 @dataclass

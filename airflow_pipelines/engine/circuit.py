@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
+import pyspark.sql.functions as f
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrival_order import restored
-from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.compaction import compacted, in_canonical_form
@@ -30,6 +32,7 @@ from airflow_pipelines.engine.pending import Collected, Pending
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.scheduler import Workers
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.stages import (
     lacks,
@@ -346,6 +349,18 @@ class Circuit:
         small = name in self.kept and self._trace(at, name).is_small(self.limits)
         session = self.sessions.small if small else self.sessions.large
         return session.sql(self.contents(name, at, single_partition=small))
+
+    def materialized(self, name: str) -> Batch:
+        """The rows of a relation after the newest step, as a batch of inserts that no later step changes.
+
+        :param name: the relation
+        :raises KeyError: when no contents of the relation are kept
+        """
+        frame = self.relation(name).withColumn(WEIGHT, f.lit(1).cast("bigint"))
+        schema = weighted(StructType(frame.schema.fields[:-1]))
+        if self._trace(self._snapshot, name).is_small(self.limits):
+            return Batch.in_memory(schema, collected(frame))
+        return self._context({}).spill(frame, schema)
 
     def contents(self, name: str, snapshot: Snapshot, *, single_partition: bool = False) -> str:
         """A query for the contents of a relation as a plain multiset, for any session of the application that knows VALUE_BYTES.

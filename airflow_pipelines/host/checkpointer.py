@@ -22,6 +22,8 @@ from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.transactions import Transactions
 
 SHORTEST_WAIT_S = 0.05
+DELIVER_S = 10.0
+"""How long a graceful stop waits for outputs to deliver what they have."""
 TRANSACTION_IN_PROGRESS = "TransactionInProgress"
 """Why a checkpoint has to wait, in wire form."""
 
@@ -138,6 +140,7 @@ class Checkpointer:
         """
         live.endpoints.set_active(False)
         self._opening.require_storage()
+        self._wait_for_outputs(live)
         if not self._opening.options.checkpoint_during_suspend:
             return
         try:
@@ -148,6 +151,29 @@ class Checkpointer:
             # Whatever it is, the stop goes on without the checkpoint.
             self._state.check()
             raise self._stopped_without(live, error) from error
+
+    def _wait_for_outputs(self, live: LivePipeline) -> None:
+        """Let outputs that work deliver what they have, for a while. The checkpoint keeps the rest."""
+        endpoints, until = live.endpoints, time.monotonic() + DELIVER_S
+        live.flush_outputs()
+        while endpoints.delivers and (left := until - time.monotonic()) > 0 and not self._state.taken_down:
+            self._state.wait(lambda: endpoints.has_delivered or self._state.taken_down, left)
+            live.flush_outputs()
+        self._state.check()
+        endpoints.stop_outputs()
+        if (failure := endpoints.failure) is not None:
+            raise failure
+        for output in endpoints.outputs.values():
+            steps, records = output.waiting
+            if steps:
+                why = output.health.trouble or f"its target did not take it within {DELIVER_S:g} s"
+                self._log.warning(
+                    "output %s: %d changes of %d steps are not delivered (%s); the checkpoint keeps them for the next start",
+                    output.name,
+                    records,
+                    steps,
+                    why,
+                )
 
     def show_end_of_streams(self, live: LivePipeline) -> None:
         """Let sinks make visible what they have written when all inputs of the stream program have ended: nothing comes any more

@@ -17,10 +17,15 @@ from airflow_pipelines.connectors.base import (
     FatalConnectorFailure,
     InputChunk,
     InputTransport,
+    Lag,
+    Lagging,
     Resting,
+    TransientConnectorFailure,
 )
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.engine.allowed_changes import allowed_changes, with_soft_deletes
+from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.host.backoff import BackOff
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.relations import Table
@@ -35,7 +40,7 @@ POLL_S = 0.25
 class ConnectorInput:
     """Reads one declared connector in a thread of its own, as far ahead of the steps as its queue allows.
 
-    What the table cannot take is left out and counted.
+    What the table cannot take is left out and counted. What fails for the moment is tried again, where the position can be sought.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class ConnectorInput:
         *,
         table: Table,
         workers: int,
+        seekable: bool = True,
     ) -> None:
         """Make a reader that has not started.
 
@@ -57,9 +63,16 @@ class ConnectorInput:
         :param arrived: called with records and bytes, from the thread, whenever there is something new to look at
         :param table: what the rows are for
         :param workers: those of the pipeline
+        :param seekable: whether the source can be opened in the middle
         """
         self._table = table
+        self._seekable = seekable
+        self._reached: Position | None = None
+        """Where the source stands after what was read."""
+        self._has_read = False
+        self._back_off = BackOff()
         self.endpoint = endpoint
+        endpoint.measure_lag = self._lag
         self.failure: FatalConnectorFailure | None = None
         """Why the pipeline cannot go on."""
         self.labels = frozenset(options.labels)
@@ -82,6 +95,7 @@ class ConnectorInput:
         self._transport: InputTransport | None = None
         self._resting: Resting | None = None
         self._committing: Committing | None = None
+        self._lagging: Lagging | None = None
         self._thread = threading.Thread(target=self._run, name=f"input {endpoint.name}", daemon=True)
 
     def restored(self, was_started: bool) -> None:
@@ -196,17 +210,66 @@ class ConnectorInput:
                 self._transport.close()
 
     def _read_all(self) -> None:
-        if not self._wait_ready():
-            return
+        self._reached = self.endpoint.position
+        while self._wait_ready():
+            try:
+                self._read_on()
+                return
+            except TransientConnectorFailure as failure:
+                if self._closed:
+                    return
+                if self._has_read and not self._seekable:
+                    reason = "It is not tried again: this source is read from its beginning only, and rows would come twice"
+                    raise ConnectorFailure(f"{failure} {reason}") from failure
+                self._wait_to_try_again(failure)
+
+    def _read_on(self) -> None:
+        """Open the source where reading stopped, and read until its end or that of the pipeline."""
         transport = self._transport = self._open_transport()
         self._resting = transport if isinstance(transport, Resting) else None
+        transport.open(self._reached)
+        # Not before it is open: commits come from the pipeline's thread.
         self._committing = transport if isinstance(transport, Committing) else None
-        self._transport.open(self.endpoint.position)
+        self._lagging = transport if isinstance(transport, Lagging) else None
         self._log.info("connector %s: reading", self.endpoint.name)
         while self._wait_ready():
-            chunk = self._transport.read(self._chunk_records, POLL_S)
+            chunk = transport.read(self._chunk_records, POLL_S)
+            self._works()
             if chunk is not None and self._accept(chunk):
                 return
+
+    def _works(self) -> None:
+        """The source has answered."""
+        if self.endpoint.health.trouble is not None:
+            self.endpoint.health.trouble = None
+            self._log.info("connector %s: works again", self.endpoint.name)
+            self._arrived(0, 0)
+        self._back_off.reset()
+
+    def _wait_to_try_again(self, failure: TransientConnectorFailure) -> None:
+        message = self._log.redact(str(failure))
+        self._let_go()
+        wait_s = self._back_off.next_s()
+        self.endpoint.health.trouble = message
+        self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
+        self._log.limited(self.endpoint.name, "connector %s: %s; it is tried again in %.1f s", self.endpoint.name, message, wait_s)
+        self._arrived(0, 0)
+        with self._condition:
+            self._condition.wait_for(lambda: self._closed, wait_s)
+
+    def _let_go(self) -> None:
+        """Close the source; what goes wrong there no longer matters."""
+        transport, self._transport = self._transport, None
+        self._resting = self._committing = self._lagging = None
+        if transport is not None:
+            try:
+                transport.close()
+            except Exception as error:  # noqa: BLE001  it is broken already
+                self._log.limited(self.endpoint.name, "connector %s: while closing: %s", self.endpoint.name, error)
+
+    def _lag(self) -> Lag | None:
+        lagging = self._lagging
+        return None if lagging is None or self.endpoint.metrics.end_of_input else lagging.lag()
 
     def _wait_ready(self) -> bool:
         with self._condition:
@@ -234,6 +297,7 @@ class ConnectorInput:
             for error in chunk.parse_errors:
                 self._log.limited(endpoint.name, "connector %s: record %d: %s", endpoint.name, error.index, error.message)
         with self._condition:
+            self._has_read, self._reached = True, chunk.position
             self._queue.append(chunk)
             self._queued += chunk.records
             self._queued_bytes += chunk.size_bytes
@@ -251,7 +315,7 @@ class ConnectorInput:
         self._arrived(0, 0)
 
     def _show(self, message: str) -> None:
-        self.endpoint.fatal_error = message
+        self.endpoint.health.fatal = message
         self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
 
 

@@ -73,7 +73,7 @@ class InputMetrics:
 class OutputMetrics:
     """Counters of one output.
 
-    Declared outputs are written within the step, or from their buffers; only what listeners have not read yet is queued.
+    Queued is what waits for a target, or for a listener; buffered what an output keeps to write it in larger batches.
     """
 
     transmitted_records: int = 0
@@ -82,6 +82,7 @@ class OutputMetrics:
     queued_batches: int = 0
     buffered_records: int = 0
     buffered_batches: int = 0
+    memory: int = 0
     total_processed_input_records: int = 0
     total_processed_steps: int = 0
     encode_errors: ErrorList = field(default_factory=ErrorList)
@@ -100,7 +101,7 @@ class OutputMetrics:
             "num_transport_errors": self.transport_errors.count,
             "total_processed_input_records": self.total_processed_input_records,
             "total_processed_steps": self.total_processed_steps,
-            "memory": 0,
+            "memory": self.memory,
         }
 
     def to_state(self) -> OutputCounts:

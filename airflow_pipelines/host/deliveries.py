@@ -1,4 +1,4 @@
-"""How far all outputs have delivered, where some of them keep changes for a while."""
+"""How far all outputs have delivered, where some of them keep changes for a while or deliver them later."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mark:
 
 
 class Deliveries:
-    """Marks of the steps whose changes some output still keeps. Used by the pipeline's thread only."""
+    """Marks of the steps whose changes some output has not delivered. Used by the pipeline's thread only."""
 
     def __init__(self) -> None:
         self._marks: list[Mark] = []
@@ -39,9 +39,12 @@ class Deliveries:
         """Add a mark, and find out how far all outputs have delivered.
 
         :param mark: that of the newest step
-        :param first_kept: the oldest step of which an output keeps changes
+        :param first_kept: the oldest step of which an output has not delivered all changes
         :returns: the newest mark with all of whose changes were delivered; None when that is no other than before
         """
+        if self._marks and self._marks[-1].step == mark.step:
+            # The same step, and maybe more malformed records.
+            self._marks.pop()
         self._marks.append(mark)
         done = [each for each in self._marks if each.step < first_kept]
         self._marks = self._marks[len(done) :]

@@ -61,6 +61,8 @@ class SavedState:
     """Those of the records' deltas."""
     canonical_form: int = CANONICAL_FORM
     """That of the values in the records."""
+    epoch: int = 0
+    """That of the run that committed the records."""
 
     @property
     def holdings(self) -> Holdings:
@@ -157,13 +159,14 @@ class Durability:
         records = () if journal is None else journal.records
         layouts = {} if journal is None else journal.header.layouts
         form = CANONICAL_FORM if journal is None else journal.header.canonical_form
+        epoch = 0 if journal is None else journal.header.epoch
         if base is not None:
             contents = base.contents
-            return SavedState(base, records, contents.program, contents.initial_start_time, layouts, form)
+            return SavedState(base, records, contents.program, contents.initial_start_time, layouts, form, epoch)
         if journal is None or not records:
             return None
         header = journal.header
-        return SavedState(None, records, header.program, header.initial_start_time, layouts, form)
+        return SavedState(None, records, header.program, header.initial_start_time, layouts, form, epoch)
 
     def check(self) -> None:
         """Make sure that this is the newest run over the storage.

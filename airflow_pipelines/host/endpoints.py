@@ -4,33 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk
-from airflow_pipelines.connectors.changes import Changes, changes_of
+from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.indexes import key_columns
-from airflow_pipelines.connectors.registry import connector_options, open_input, open_output, open_stream_source
+from airflow_pipelines.connectors.registry import (
+    connector_options,
+    delivery_of,
+    is_seekable,
+    open_input,
+    open_output,
+    open_stream_source,
+)
 from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.engine.storage.connector_state import ConnectorState, OutputState
+from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.host.connector_input import ConnectorInput
 from airflow_pipelines.host.connector_metrics import OutputMetrics
 from airflow_pipelines.host.deliveries import Mark
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.listeners import Listener, Listeners
-from airflow_pipelines.host.outputs import OutputEndpoint
+from airflow_pipelines.host.outputs import OutputEndpoint, OutputServices
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.snapshots import check_snapshot
 from airflow_pipelines.host.start_after import check_start_after
+from airflow_pipelines.host.step_changes import StepChanges
 from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.streams import STREAM_SOURCE
@@ -56,6 +67,7 @@ class Endpoints:
     :param log: the pipeline's log
     :param pipeline: the pipeline
     :param references: what references in connectors stand for
+    :param batches: keeps what outputs have not delivered
     :param storage: the pipeline's storage folder, None where it has none
     :param fence: the run's epoch in the storage folder
     :param workers: those of the pipeline, which some limits are for each of
@@ -71,8 +83,9 @@ class Endpoints:
         log: PipelineLog,
         pipeline: PipelineReference,
         references: References,
+        batches: BatchStore,
         storage: Path | None,
-        fence: Fence | None,
+        fence: Fence,
         *,
         workers: int,
         now: Now,
@@ -91,6 +104,10 @@ class Endpoints:
         self._streams = streams
         self._positions = storage / OUTPUTS if storage is not None else None
         self._fence = fence if storage is not None else None
+        self._epoch = fence.epoch
+        self._begun = 0.0
+        self._has_delivered = False
+        self._arrived = arrived
         self.listeners = Listeners()
         self._delivered = (0, 0)
         self.inputs: dict[str, InputEndpoint] = {}
@@ -115,13 +132,22 @@ class Endpoints:
             table = program.tables[connector.relation]
             opener = self._input_opener(connector)
             self._readers[endpoint.name] = ConnectorInput(
-                endpoint, options[endpoint.name], opener, arrived, log, table=table, workers=workers
+                endpoint,
+                options[endpoint.name],
+                opener,
+                arrived,
+                log,
+                table=table,
+                workers=workers,
+                seekable=is_seekable(connector.transport),
             )
+        services = OutputServices(session, batches, log, self._wake)
         for connector in declared:
             if connector.direction is ConnectorDirection.OUTPUT:
                 chosen = options[connector.endpoint]
                 key = key_columns(chosen.index, connector.relation, program.indexes)
-                output = OutputEndpoint(connector, chosen, self._output_opener(connector, key), log, key)
+                output_opener, delivery = self._output_opener(connector, key), delivery_of(connector.transport)
+                output = OutputEndpoint(connector, chosen, output_opener, delivery, services, key)
                 self.outputs[output.name] = output
                 if output.sends_snapshot:
                     check_snapshot(output.name, program.views.get(output.view))
@@ -136,7 +162,7 @@ class Endpoints:
         for name, state in states.items():
             if isinstance(state, OutputState):
                 if name in self.outputs:
-                    self.outputs[name].restore(state)
+                    self.outputs[name].restore(state, same=name in kept)
             elif name in self.inputs:
                 self.inputs[name].restore(state, same=name in kept)
                 self._readers[name].restored(was_started=not state.waiting and name in kept)
@@ -147,10 +173,30 @@ class Endpoints:
         """The endpoint of rows pushed into ``table`` under ``name``, made on first use."""
         return self.inputs.setdefault(name, InputEndpoint(name, table))
 
-    def open_outputs(self, resumed: frozenset[str], step: int) -> None:
-        """Open all outputs; those in ``resumed``, which an earlier incarnation wrote, as they were after ``step``."""
+    def open_outputs(self, resumed: frozenset[str], step: int, begun: float) -> None:
+        """Open all outputs; those in ``resumed``, which an earlier incarnation wrote, as they were after ``step``.
+
+        :param resumed: their names
+        :param step: the step after which the pipeline goes on
+        :param begun: when the pipeline began with the storage that it has
+        """
+        self._begun = begun
         for name, output in self.outputs.items():
             output.open(step if name in resumed else None)
+
+    def start_outputs(self) -> None:
+        """Let the outputs deliver what waits: no crash can lose it any more, where that is promised."""
+        if self.first_kept is not None:
+            for endpoint in self.inputs.values():
+                # Until all of that is delivered, it is not known which rows are.
+                endpoint.complete_until(0)
+        for output in self.outputs.values():
+            output.start()
+
+    def stop_outputs(self) -> None:
+        """Let the outputs deliver nothing more, so that a checkpoint keeps exactly what they have not delivered."""
+        for output in self.outputs.values():
+            output.stop()
 
     def start_inputs(self) -> None:
         """Start the connectors' threads; they read once the pipeline is active."""
@@ -239,20 +285,39 @@ class Endpoints:
             listeners = self.listeners.of(relation)
             if not outputs and not listeners:
                 continue
+            part = self._part(relation, step, self._epoch, delta, self._program)
             direct = [output for output in outputs if not output.keep(step, delta)]
-            for key in {key: None for key in [*(output.key for output in direct), *(listener.key for listener in listeners)]}:
-                changes = self._changes_of(relation, delta, self._program, key)
-                for output in direct:
-                    if output.key == key:
-                        self._flush(output, self._program)
-                        output.write(step, changes)
-                self.tell(changes, [listener for listener in listeners if listener.key == key], snapshot=False)
+            for output in direct:
+                self._flush(output, self._program)
+            self._give(part, direct, listeners)
         self.flush_due()
 
-    def deliver_again(self, step: int, deltas: Mapping[str, Batch], program: Program, outputs: Set[str]) -> None:
+    def _give(self, part: StepChanges, outputs: Sequence[OutputEndpoint], listeners: Sequence[Listener]) -> None:
+        """Give changes to outputs and listeners; those that tell rows by the same key share the order."""
+        for key in {key: None for key in [*(output.key for output in outputs), *(listener.key for listener in listeners)]}:
+            changes = self._in_order(part, key)
+            for output in outputs:
+                if output.key == key:
+                    output.write(part, changes)
+            takers = [listener for listener in listeners if listener.key == key]
+            if takers:
+                self.tell(changes(), takers, snapshot=False)
+
+    def begin_with(self, output: OutputEndpoint, step: int, contents: Batch) -> None:
+        """Give an output the contents of its view.
+
+        :param output: one that begins with them
+        :param step: the newest step
+        :param contents: the rows, as the inserts that lead to them
+        """
+        part = self._part(output.view, step, self._epoch, contents, self._program)
+        output.write(part, self._in_order(part, output.key))
+
+    def deliver_again(self, step: int, epoch: int, deltas: Mapping[str, Batch], program: Program, outputs: Set[str]) -> None:
         """Give a step that an earlier run committed, and may not have delivered, to outputs that were there then.
 
         :param step: its number
+        :param epoch: that of the run that committed it
         :param deltas: by relation
         :param program: the one whose step it was
         :param outputs: the names of the outputs
@@ -262,14 +327,15 @@ class Endpoints:
             if output.name not in outputs or delta is None or delta.rows == 0:
                 continue
             if not output.keep(step, delta):
-                self._flush(output, program)
-                output.write(step, self._changes_of(output.view, delta, program, output.key))
+                self._flush(output, program, epoch)
+                part = self._part(output.view, step, epoch, delta, program)
+                output.write(part, self._in_order(part, output.key))
             elif output.has_to_flush:
-                self._flush(output, program)
+                self._flush(output, program, epoch)
 
     @property
     def first_kept(self) -> int | None:
-        """The oldest step of which an output keeps changes in its buffer; None when there is none."""
+        """The oldest step of which an output has not delivered all changes; None when there is none."""
         return min((output.first_kept for output in self.outputs.values() if output.first_kept is not None), default=None)
 
     @property
@@ -280,26 +346,62 @@ class Endpoints:
 
     def flush_due(self) -> None:
         """Write the buffers that have reached a bound; all of them when no declared input has any more rows."""
-        if self.first_kept is None:
+        if not any(output.has_buffered for output in self.outputs.values()):
             return
         ended = bool(self._readers) and self.all_ended
         for output in self.outputs.values():
             if ended or output.has_to_flush:
                 self._flush(output, self._program)
 
-    def flush(self, program: Program) -> None:
-        """Write the buffers of all outputs.
+    def flush(self, program: Program, epoch: int | None = None) -> None:
+        """Write the buffers of all outputs, or have their contents wait for their turn.
 
         :param program: the one whose changes they keep
+        :param epoch: that of the run that committed them; None for this run
         """
         for output in self.outputs.values():
-            self._flush(output, program)
+            self._flush(output, program, epoch)
 
-    def _flush(self, output: OutputEndpoint, program: Program) -> None:
-        output.flush(lambda delta: self._changes_of(output.view, delta, program, output.key))
+    def _flush(self, output: OutputEndpoint, program: Program, epoch: int | None = None) -> None:
+        of_run = self._epoch if epoch is None else epoch
+        output.flush(lambda step, delta: self._part(output.view, step, of_run, delta, program))
 
-    def _changes_of(self, relation: str, delta: Batch, program: Program, key: Sequence[str]) -> Changes:
-        return changes_of(delta, program.schemas[relation].column_names, self._session, key)
+    @staticmethod
+    def _part(relation: str, step: int, epoch: int, delta: Batch, program: Program) -> StepChanges:
+        return StepChanges(step, epoch, delta, tuple(program.schemas[relation].column_names))
+
+    def _in_order(self, part: StepChanges, key: Sequence[str]) -> Callable[[], Changes]:
+        """Gives changes in order, which is found at most once."""
+        return cache(lambda: part.in_order(self._session, key))
+
+    @property
+    def has_delivered(self) -> bool:
+        """Whether an output has delivered something, or failed, since :meth:`look` was called."""
+        return self._has_delivered
+
+    def look(self) -> bool:
+        """Whether an output has delivered something, or failed, since this was called before."""
+        news, self._has_delivered = self._has_delivered, False
+        return news
+
+    @property
+    def delivers(self) -> bool:
+        """Whether an output that works has something to deliver."""
+        return any(output.delivers for output in self.outputs.values())
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether so much waits for an output that no steps are to be made."""
+        return any(output.is_full for output in self.outputs.values())
+
+    @property
+    def stalled_s(self) -> float:
+        """For how many seconds steps have been waiting for an output or a listener."""
+        return max([self.listeners.stalled_s, *(output.stalled_s for output in self.outputs.values())])
+
+    def _wake(self) -> None:
+        self._has_delivered = True
+        self._arrived(0, 0)
 
     def tell(self, changes: Changes, listeners: list[Listener], *, snapshot: bool) -> None:
         """Give changes of a relation to listeners of it, chunk by chunk.
@@ -362,9 +464,10 @@ class Endpoints:
             reader.commit()
 
     @property
-    def failure(self) -> FatalConnectorFailure | None:
+    def failure(self) -> FatalConnectorFailure | StorageError | None:
         """Why the pipeline cannot go on: that of the first connector that says so."""
-        return next((reader.failure for reader in self._readers.values() if reader.failure is not None), None)
+        failures = [reader.failure for reader in self._readers.values()] + [output.failure for output in self.outputs.values()]
+        return next((failure for failure in failures if failure is not None), None)
 
     def close(self) -> None:
         """Stop all connectors, flush the outputs and end the listeners' streams."""
@@ -387,4 +490,12 @@ class Endpoints:
 
     def _output_opener(self, connector: Connector, key: tuple[str, ...]) -> Callable[[], Any]:
         schema = self._program.schemas[connector.relation]
-        return lambda: open_output(connector, schema, self._references, self._pipeline, key, self._positions, self._fence)
+        return lambda: open_output(
+            connector,
+            schema,
+            self._references,
+            replace(self._pipeline, begun=self._begun),
+            key,
+            self._positions,
+            self._fence,
+        )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from airflow_pipelines.connectors.base import Lag
 from airflow_pipelines.engine.storage.connector_state import InputState, Position
 from airflow_pipelines.host.connector_metrics import InputMetrics
 from airflow_pipelines.host.frontier import Frontier
+from airflow_pipelines.host.health import Health
 from airflow_pipelines.host.latencies import Latencies
 from airflow_pipelines.program.connectors import Connector
 
@@ -40,11 +43,18 @@ class InputEndpoint:
         self.paused = False
         self.waiting = False
         """Whether it starts by itself when others have reached their end."""
-        self.fatal_error: str | None = None
+        self.health = Health()
+        self.measure_lag: Callable[[], Lag | None] = lambda: None
+        """Says how far it is behind its source."""
         self.position: Position | None = None
         """Where the source stands after the last committed step."""
         self._frontier = Frontier()
         self._latencies = Latencies()
+
+    @property
+    def fatal_error(self) -> str | None:
+        """Why it cannot go on."""
+        return self.health.fatal
 
     @property
     def transient(self) -> bool:
@@ -116,16 +126,22 @@ class InputEndpoint:
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.table},
-            "metrics": {**metrics.to_wire(), "processing_latency_p99_micros": self._latencies.p99_micros},
+            "metrics": {
+                **metrics.to_wire(),
+                "processing_latency_p99_micros": self._latencies.p99_micros,
+                "lag": _lag_to_wire(self.measure_lag()),
+            },
             "fatal_error": self.fatal_error,
             "paused": self.paused or self.waiting,
             "barrier": False,
-            "health": {"status": "Healthy", "description": None}
-            if self.fatal_error is None
-            else {"status": "Unhealthy", "description": self.fatal_error},
+            "health": self.health.to_wire(),
             "completed_frontier": self._frontier.to_wire(),
         }
         if errors:
             wire["parse_errors"] = metrics.parse_errors.to_wire()
             wire["transport_errors"] = metrics.transport_errors.to_wire()
         return wire
+
+
+def _lag_to_wire(lag: Lag | None) -> dict[str, Any] | None:
+    return None if lag is None else asdict(lag)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import pyspark.sql.functions as f
@@ -25,6 +25,7 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo
+from airflow_pipelines.engine.storage.connector_state import ConnectorState, OutputState
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.bootstrap import BootstrapPlan
@@ -221,14 +222,14 @@ class LivePipeline:
         """
         for name, output in self.endpoints.outputs.items():
             if output.sends_snapshot and name not in resumed and output.view not in shown:
-                contents = self.relation_contents(output.view)
-                output.write(self.circuit.snapshot.step, contents)
+                self.endpoints.begin_with(output, self.circuit.snapshot.step, self.circuit.materialized(output.view))
                 self.log.info("output %s: begins with the contents of %s", name, output.view)
 
     def flush_outputs(self) -> None:
-        """Write what outputs keep in their buffers, where they have kept it for long enough."""
-        if self.endpoints.first_kept is not None:
-            self.endpoints.flush_due()
+        """Write what outputs keep in their buffers, where they have kept it for long enough, and count what was delivered."""
+        news, before = self.endpoints.look(), self.endpoints.first_kept
+        self.endpoints.flush_due()
+        if news or before is not None:
             self._complete()
 
     def relation_contents(self, relation: str) -> Changes:
@@ -254,19 +255,19 @@ class LivePipeline:
 
     def contents(self) -> CheckpointContents:
         """Everything as it stands after the last step, with all batches on disk and all outputs written."""
-        if self.endpoints.first_kept is not None:
-            # What is in the checkpoint is not evaluated again, and would never be written.
-            self.endpoints.flush(self.program)
-            self._complete()
+        # What is in the checkpoint is not evaluated again, and would never be written. What waits in queues is kept with it.
+        self.endpoints.flush(self.program)
+        self._complete()
         self.circuit.save_streams()
         snapshot = self.circuit.snapshot.flush(self.durability.batches)
         self.circuit.restore(snapshot)
+        connectors = self.endpoints.states()
         return CheckpointContents(
             program=self.identity,
             step=snapshot.step,
             snapshot=snapshot.to_manifest(),
-            files=tuple(sorted(snapshot.files())),
-            connectors=self.endpoints.states(),
+            files=tuple(sorted({*snapshot.files(), *_files_of(connectors)})),
+            connectors=connectors,
             counters=self.metrics.counters(),
             initial_start_time=self.metrics.initial_start_time,
         )
@@ -392,7 +393,7 @@ class LivePipeline:
             # With a clock, the start is the journal's first record.
             first = None if circuit.follows_clock else _start_empty(circuit)
             if first is not None:
-                self.endpoints.deliver_again(first.number, first.view_deltas, circuit.program, outputs)
+                self.endpoints.deliver_again(first.number, saved.epoch, first.view_deltas, circuit.program, outputs)
         else:
             circuit.restore(base)
         circuit.open_streams(None if saved.records else self.clock.now())
@@ -411,11 +412,18 @@ class LivePipeline:
         ):
             step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
-            self.endpoints.deliver_again(step.number, step.view_deltas, circuit.program, outputs)
+            self.endpoints.deliver_again(step.number, saved.epoch, step.view_deltas, circuit.program, outputs)
         # The counters say that the outputs have all of this.
-        self.endpoints.flush(circuit.program)
+        self.endpoints.flush(circuit.program, saved.epoch)
         if saved.records:
             self.log.info("replayed %d committed steps from the journal", len(saved.records))
+
+
+def _files_of(connectors: Mapping[str, ConnectorState]) -> Iterator[str]:
+    """The batch files with what outputs have not delivered."""
+    for state in connectors.values():
+        for kept in state.undelivered if isinstance(state, OutputState) else ():
+            yield from kept.files
 
 
 def _start_empty(circuit: Circuit) -> Step | None:

@@ -4,18 +4,50 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, Rewindable
+from pyspark.sql import SparkSession
+
+from airflow_pipelines.connectors.base import (
+    ConnectorError,
+    FatalConnectorFailure,
+    OutputTransport,
+    TransientConnectorFailure,
+)
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.common_options import ConnectorOptions
+from airflow_pipelines.connectors.definition import Delivery
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.spark.jobs import ThreadProperties
+from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.connector_state import OutputState
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.connector_metrics import OutputMetrics
+from airflow_pipelines.host.delivery_queue import DeliveryQueue, QueueLimits
+from airflow_pipelines.host.health import Health
 from airflow_pipelines.host.output_buffer import OutputBuffer
 from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.queued_sink import QueuedSink
+from airflow_pipelines.host.sinks import InStepSink, ResumedOutput, Sink
+from airflow_pipelines.host.step_changes import StepChanges
 from airflow_pipelines.program.connectors import Connector
+
+
+@dataclass(frozen=True, slots=True)
+class OutputServices:
+    """What outputs need of their pipeline.
+
+    :param session: sorts large deltas
+    :param store: keeps what is not delivered
+    :param log: the pipeline's log
+    :param wake: lets the pipeline's thread look again: something was delivered, or an output failed
+    """
+
+    session: SparkSession
+    store: BatchStore
+    log: PipelineLog
+    wake: Callable[[], None]
 
 
 class OutputEndpoint:
@@ -26,7 +58,8 @@ class OutputEndpoint:
         connector: Connector,
         options: ConnectorOptions,
         open_transport: Callable[[], OutputTransport],
-        log: PipelineLog,
+        delivery: Delivery,
+        services: OutputServices,
         key: tuple[str, ...] = (),
     ) -> None:
         """Make an output that is not open yet.
@@ -34,7 +67,8 @@ class OutputEndpoint:
         :param connector: as it was declared
         :param options: those of its declaration that do not depend on the transport
         :param open_transport: makes the sink
-        :param log: the pipeline's log
+        :param delivery: whether steps wait for the target
+        :param services: those of the pipeline
         :param key: the columns of its index, by which updates are told from deletes and inserts
         """
         self.key = key
@@ -44,40 +78,59 @@ class OutputEndpoint:
         self.view = connector.relation
         self.connector = connector
         self.metrics = OutputMetrics()
-        self.fatal_error: str | None = None
-        self._open_transport = open_transport
-        self._log = log
-        self._transport: OutputTransport | None = None
+        self.health = Health()
+        self._services = services
+        self._log = services.log
+        self._queue: DeliveryQueue | None = None
+        self._sink: Sink
+        if delivery is Delivery.IN_STEP:
+            self._sink = InStepSink(open_transport, self._written, self._fail)
+        else:
+            limits = QueueLimits(options.max_queued_records, options.queued_bytes)
+            self._queue = DeliveryQueue(limits, services.store)
+            self._sink = QueuedSink(
+                self.name,
+                key,
+                self._queue,
+                services.session,
+                lambda: ThreadProperties.of_this_thread(services.session.sparkContext).apply,
+                open_transport,
+                self._written,
+                self._fail,
+                self._trouble,
+                services.wake,
+            )
 
     def open(self, resumed_step: int | None) -> None:
         """Open the sink. With ``resumed_step`` it goes on from an earlier incarnation, and what came after that step is taken back.
 
         A sink that cannot take anything back gets the steps after it once more.
         """
-        try:
-            self._transport = self._open_transport()
-            self._transport.open(resumed_step is not None)
-            if resumed_step is not None and isinstance(self._transport, Rewindable):
-                self._transport.rewind(resumed_step)
-        except StorageError:
-            # Not this output fails: the run has been replaced, or cannot write anything.
-            raise
-        except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
-            self._fail(error)
+        delivered = None if self._queue is None else self._queue.delivered
+        self._sink.open(None if resumed_step is None else ResumedOutput(resumed_step, delivered))
 
-    def write(self, step: int, changes: Changes) -> None:
-        """Deliver one step's changes."""
-        if self._transport is None or self.fatal_error is not None:
-            return
-        try:
-            records, size = self._transport.write(step, changes)
-        except StorageError:
-            raise
-        except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
-            self._fail(error)
-            return
-        self.metrics.transmitted_records += records
-        self.metrics.transmitted_bytes += size
+    def start(self) -> None:
+        """Begin to deliver what waits."""
+        self._sink.start()
+
+    def stop(self) -> None:
+        """Deliver nothing more; what waits is kept."""
+        if self._queue is not None:
+            self._sink.close()
+
+    @property
+    def is_queue(self) -> bool:
+        """Whether changes are delivered later."""
+        return self._sink.is_queue
+
+    def write(self, part: StepChanges, changes: Callable[[], Changes]) -> None:
+        """Deliver one step's changes, or have them wait for their turn.
+
+        :param part: the changes
+        :param changes: gives them in the output's order
+        """
+        if self.health.fatal is None:
+            self._sink.write(part, changes)
 
     def keep(self, step: int, delta: Batch) -> bool:
         """Put a step's changes into the output's buffer, if it has one and they are small enough to be kept in memory.
@@ -88,15 +141,23 @@ class OutputEndpoint:
         """
         if self._buffer is None or delta.table is None:
             return False
-        if self._transport is not None and self.fatal_error is None:
+        if self.health.fatal is None:
             self._buffer.add(step, delta)
             self._count_buffered(self._buffer)
         return True
 
     @property
     def first_kept(self) -> int | None:
-        """The oldest step with changes in the buffer; None when there is none."""
-        return self._buffer.first_step if self._buffer is not None and self._buffer.batches else None
+        """The oldest step with changes that were not delivered; None when there is none."""
+        queued = None if self._queue is None else self._queue.oldest_step
+        if queued is not None:
+            return queued
+        return self._buffer.first_step if self.has_buffered and self._buffer is not None else None
+
+    @property
+    def has_buffered(self) -> bool:
+        """Whether there is something in the buffer."""
+        return self._buffer is not None and self._buffer.batches > 0
 
     @property
     def until_flush(self) -> float | None:
@@ -108,10 +169,35 @@ class OutputEndpoint:
         """Whether the buffer has reached one of its bounds."""
         return self._buffer is not None and self._buffer.is_due
 
-    def flush(self, changes: Callable[[Batch], Changes]) -> None:
+    @property
+    def delivers(self) -> bool:
+        """Whether something waits that a target which works will have soon."""
+        return self._queue is not None and self._queue.batches > 0 and self.health.is_good
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits that steps are to wait."""
+        return self._queue is not None and self._queue.is_full
+
+    @property
+    def stalled_s(self) -> float:
+        """For how many seconds steps have been waiting for it."""
+        return 0.0 if self._queue is None else self._queue.full_s
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many steps wait to be delivered, and how many records they have."""
+        return (0, 0) if self._queue is None else (self._queue.batches, self._queue.records)
+
+    @property
+    def failure(self) -> StorageError | FatalConnectorFailure | None:
+        """Why the pipeline cannot go on."""
+        return self._sink.failure if isinstance(self._sink, QueuedSink) else None
+
+    def flush(self, part_of: Callable[[int, Batch], StepChanges]) -> None:
         """Write what the buffer has as one batch.
 
-        :param changes: puts a delta's changes in order
+        :param part_of: makes what is written of the number of a step and a delta
         """
         buffer = self._buffer
         if buffer is None or not buffer.batches:
@@ -119,47 +205,89 @@ class OutputEndpoint:
         delta = buffer.take()
         self._count_buffered(buffer)
         if delta.rows:
-            self.write(buffer.last_step, changes(delta))
+            part = part_of(buffer.last_step, delta)
+            self.write(part, lambda: part.in_order(self._services.session, self.key))
 
     def _count_buffered(self, buffer: OutputBuffer) -> None:
         self.metrics.buffered_records, self.metrics.buffered_batches = buffer.records, buffer.batches
 
     def close(self) -> None:
-        """Flush and close the sink."""
-        if self._transport is None:
-            return
-        try:
-            self._transport.close()
-        except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
-            self._fail(error)
-        self._transport = None
+        """Close the sink."""
+        self._sink.close()
 
     def to_state(self) -> OutputState:
-        """What a checkpoint keeps."""
-        return OutputState(self.view, self.metrics.to_state())
+        """What a checkpoint keeps, with all that was not delivered on disk."""
+        counts = self.metrics.to_state()
+        if self._queue is None:
+            return OutputState(self.view, counts)
+        delivered, undelivered = self._queue.kept()
+        return OutputState(self.view, counts, delivered, undelivered)
 
-    def restore(self, state: OutputState) -> None:
-        """Take over the saved counters."""
+    def restore(self, state: OutputState, *, same: bool) -> None:
+        """Take over the saved counters.
+
+        :param state: what was saved
+        :param same: whether the connector is still the same, so that it goes on where it was
+        :raises StorageError: when changes cannot be read that were not delivered
+        """
         self.metrics = OutputMetrics.from_state(state.counts)
+        if not same and state.undelivered:
+            records = sum(int(kept.delta["rows"]) for kept in state.undelivered)
+            self._log.warning(
+                "output %s: has changed; %d changes that were not delivered to its former target are given up", self.name, records
+            )
+        elif same and self._queue is not None:
+            self._queue.delivered = state.delivered
+            for kept in state.undelivered:
+                self._queue.put(StepChanges.from_kept(kept, self._services.store))
+            if state.undelivered:
+                steps, records = self.waiting
+                self._log.info("output %s: %d changes of %d steps come first, which were not delivered", self.name, records, steps)
 
     def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
         """The wire's OutputEndpointStatus."""
         metrics = self.metrics
+        if self._queue is not None:
+            metrics.queued_batches, metrics.queued_records = self._queue.batches, self._queue.records
+            metrics.memory = self._queue.memory_bytes
+            self.health.note = self._note(self._queue)
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.view},
             "metrics": metrics.to_wire(),
-            "fatal_error": self.fatal_error,
-            "health": {"status": "Healthy", "description": None}
-            if self.fatal_error is None
-            else {"status": "Unhealthy", "description": self.fatal_error},
+            "fatal_error": self.health.fatal,
+            "health": self.health.to_wire(),
         }
         if errors:
             wire["encode_errors"] = metrics.encode_errors.to_wire()
             wire["transport_errors"] = metrics.transport_errors.to_wire()
         return wire
 
+    @staticmethod
+    def _note(queue: DeliveryQueue) -> str | None:
+        if not queue.is_full:
+            return None
+        return (
+            f"{queue.records} changes wait for the target, and no more may (max_queued_records, max_queued_bytes): the pipeline "
+            "takes no input until some were delivered."
+        )
+
+    def _written(self, records: int, size_bytes: int) -> None:
+        self.metrics.transmitted_records += records
+        self.metrics.transmitted_bytes += size_bytes
+
     def _fail(self, error: Exception) -> None:
-        self.fatal_error = self._log.redact(str(error)) or type(error).__name__
-        self.metrics.transport_errors.add(ConnectorError("transport", self.fatal_error))
+        self.health.fatal = self._log.redact(str(error)) or type(error).__name__
+        self.metrics.transport_errors.add(ConnectorError("transport", self.health.fatal))
         self._log.failure("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())
+
+    def _trouble(self, failure: TransientConnectorFailure | None, wait_s: float) -> None:
+        if failure is None:
+            if self.health.trouble is not None:
+                self.health.trouble = None
+                self._log.info("output %s: works again", self.name)
+            return
+        self.health.trouble = self._log.redact(str(failure))
+        self.metrics.transport_errors.add(ConnectorError("transport", self.health.trouble))
+        self._log.limited(self.name, "output %s: %s; it is tried again in %.1f s", self.name, self.health.trouble, wait_s)
+        self._services.wake()

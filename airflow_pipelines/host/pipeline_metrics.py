@@ -44,8 +44,7 @@ class PipelineMetrics:
             # What had been received but not processed will be received again.
             self._counters["input_records"] = counters.processed_records
             self._counters["input_bytes"] = counters.processed_bytes
-            self._counters["completed_records"] = counters.processed_records
-            self._counters["completed_steps"] = counters.initiated_steps
+            # What outputs have not delivered then, they deliver first.
             self.initial_start_time = initial_start_time
 
     def add(self, **deltas: int) -> None:

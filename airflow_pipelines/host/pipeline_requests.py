@@ -365,7 +365,7 @@ class PipelineRequests:
                 state=state,
                 bootstrapping=bootstrapping,
                 pipeline_complete=complete,
-                stalled_s=endpoints.listeners.stalled_s,
+                stalled_s=endpoints.stalled_s,
                 transaction=transaction,
             ),
             "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],

@@ -72,8 +72,11 @@ class StepLoop:
         waits = transaction is not None and state.desired is RuntimeStatus.SUSPENDED and not state.taken_down
         if (state.has_to_change and not waits) or state.has_errors_to_tell:
             return True
-        if self._intake.has_tasks or self._live.endpoints.failure is not None:
+        if self._intake.has_tasks or self._live.endpoints.failure is not None or self._live.endpoints.has_delivered:
             return True
+        if self._live.endpoints.is_held_up:
+            # What has come in waits, until outputs have delivered some of what they have.
+            return False
         if transaction is None:
             return self._intake.has_before(None) or (state.is_running and self._live.endpoints.have_work())
         if transaction.has_all or self._intake.has_before(transaction.last_push):
@@ -83,7 +86,7 @@ class StepLoop:
     def _until_due(self) -> float | None:
         """Seconds until there is something to do even if nothing comes in: a tick, a full buffer, a checkpoint, a look around."""
         live = self._live
-        ticks = self._state.is_running and self._transactions.current is None
+        ticks = self._state.is_running and self._transactions.current is None and not live.endpoints.is_held_up
         tick = live.until_tick() if ticks else None
         waits = (tick, live.endpoints.until_flush, self._checkpointer.until_due, self._fence.until_due)
         return min((wait for wait in waits if wait is not None), default=None)
@@ -98,6 +101,8 @@ class StepLoop:
 
     def _step_or_maintain(self) -> None:
         """Run a step over what has come in, or with the next tick of the clock; without input, merge traces that need it."""
+        if self._live.endpoints.is_held_up:
+            return
         transaction = self._transactions.current
         if transaction is not None and not self._intake.has_before(transaction.first_push):
             self._collect_or_commit(transaction)

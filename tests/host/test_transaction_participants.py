@@ -77,11 +77,11 @@ def test_a_request_joins_what_connectors_have_opened_and_holds_it_open(transacti
     assert transaction.unfinished == {FIRST}
     with pytest.raises(Problem):
         transactions.commit()
-    FIRST.fatal_error = "the source is gone"
+    FIRST.health.fatal = "the source is gone"
     try:
         assert transaction.has_all, "it would wait for ever"
     finally:
-        FIRST.fatal_error = None
+        FIRST.health.fatal = None
 
 
 def test_rows_are_in_a_transaction_when_they_were_accepted_between_its_start_and_its_commit(

@@ -139,19 +139,66 @@ class InputState:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptStep:
+    """Changes of a step that an output had not delivered when a checkpoint was taken.
+
+    :param step: the number of the step
+    :param epoch: that of the run that committed it
+    :param schema: Spark's schema of the rows, as JSON
+    :param columns: those to show
+    :param delta: the manifest of the batch with the rows
+    """
+
+    step: int
+    epoch: int
+    schema: Mapping[str, Any]
+    columns: tuple[str, ...]
+    delta: dict[str, Any]
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The batch files with the rows."""
+        return frozenset(self.delta.get("files", ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The stored form."""
+        return {
+            "step": self.step,
+            "epoch": self.epoch,
+            "schema": dict(self.schema),
+            "columns": list(self.columns),
+            "delta": self.delta,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> KeptStep:
+        """What :meth:`to_json` wrote."""
+        return cls(int(fields["step"]), int(fields["epoch"]), fields["schema"], tuple(fields["columns"]), dict(fields["delta"]))
+
+
+@dataclass(frozen=True, slots=True)
 class OutputState:
     """An output of a view after a step.
 
     :param view: the view
     :param counts: its counters
+    :param delivered: the greatest number of changes that were delivered, as targets know it; None when that is not known
+    :param undelivered: what was not, in order
     """
 
     view: str
     counts: OutputCounts = field(default_factory=OutputCounts)
+    delivered: int | None = None
+    undelivered: tuple[KeptStep, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The stored form."""
-        return {"direction": "output", "view": self.view, "figures": self.counts.to_json()}
+        fields: dict[str, Any] = {"direction": "output", "view": self.view, "figures": self.counts.to_json()}
+        if self.delivered is not None:
+            fields["delivered"] = self.delivered
+        if self.undelivered:
+            fields["undelivered"] = [kept.to_json() for kept in self.undelivered]
+        return fields
 
 
 ConnectorState: TypeAlias = InputState | OutputState
@@ -179,7 +226,8 @@ def read_connectors(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, Connec
 def _state(fields: Mapping[str, Any]) -> ConnectorState:
     counts = fields.get("figures", {})
     if fields["direction"] == "output":
-        return OutputState(fields["view"], OutputCounts.from_json(counts))
+        undelivered = tuple(map(KeptStep.from_json, fields.get("undelivered", ())))
+        return OutputState(fields["view"], OutputCounts.from_json(counts), fields.get("delivered"), undelivered)
     return InputState(
         fields["table"],
         bool(fields["declared"]),
