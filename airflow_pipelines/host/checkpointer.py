@@ -61,9 +61,10 @@ class Checkpointer:
 
         :param live: the pipeline
         :returns: the number of the request
-        :raises Problem: when storage is switched off
+        :raises Problem: when storage is switched off, or an input is where no checkpoint can go on
         """
         self._opening.require_storage()
+        _require_positions(live)
         number = self.requests.request()
         if self._transactions.current is not None:
             # Whoever has asked sees at once that it waits.
@@ -113,7 +114,8 @@ class Checkpointer:
         interval = options.checkpoint_interval_s
         if interval is not None and options.storage and time.monotonic() - self._last >= interval:
             newest = live.durability.checkpoints.latest_listed()
-            if newest is None or newest.steps != live.circuit.snapshot.step:
+            is_new = newest is None or newest.steps != live.circuit.snapshot.step
+            if is_new and not live.endpoints.without_position:
                 self._take_or_delay(live, self.requests.request())
             self._last = time.monotonic()
         if self._opening.sync is not None:
@@ -134,12 +136,13 @@ class Checkpointer:
     def take_last(self, live: LivePipeline) -> None:
         """Take the checkpoint of a graceful stop.
 
-        :raises Problem: when it cannot be written, or storage is switched off
+        :raises Problem: when it cannot be written, storage is switched off, or an input is where no checkpoint can go on
         :raises OvertakenError: when a later run uses the storage
         :raises StreamCheckpointError: when the stream program fails at it
         """
         live.endpoints.set_active(False)
         self._opening.require_storage()
+        _require_positions(live)
         self._wait_for_outputs(live)
         if not self._opening.options.checkpoint_during_suspend:
             return
@@ -245,4 +248,21 @@ class Checkpointer:
             f"The pipeline {self._pipeline} was stopped as by force, because its last checkpoint could not be written: "
             f"{cause.message} {kept}",
             {"cause": cause.body()},
+        )
+
+
+def _require_positions(live: LivePipeline) -> None:
+    """Refuse a checkpoint from which inputs could not go on.
+
+    :raises Problem: naming the inputs
+    """
+    names = live.endpoints.without_position
+    if names:
+        listed = ", ".join(names)
+        raise Problem(
+            ErrorCode.SUSPEND_ERROR,
+            f"No checkpoint can be taken while these inputs are read, whose sources have no position to go on from: {listed}. Wait "
+            "until they have come to their end, or stop the pipeline with force; what they have brought since the newest "
+            "checkpoint is then read again.",
+            {"reasons": [{"UnsupportedInputEndpoint": name} for name in names]},
         )

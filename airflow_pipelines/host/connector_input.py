@@ -171,6 +171,12 @@ class ConnectorInput:
         """Whether :meth:`take` would give anything."""
         return bool(self._queue) and not self.endpoint.paused
 
+    @property
+    def is_without_position(self) -> bool:
+        """Whether it is in the middle of a source that can be read from its beginning only: no checkpoint could go on there."""
+        at_end = self.endpoint.metrics.end_of_input and self.drained
+        return not self._seekable and self._has_read and not at_end
+
     def close(self) -> None:
         """Stop reading and let go of the source."""
         with self._condition:

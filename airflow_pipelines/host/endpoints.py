@@ -255,6 +255,11 @@ class Endpoints:
         return all(reader.endpoint.metrics.end_of_input and reader.drained for reader in self._readers.values())
 
     @property
+    def without_position(self) -> tuple[str, ...]:
+        """The inputs that are in the middle of a source that can be read from its beginning only."""
+        return tuple(name for name, reader in self._readers.items() if reader.is_without_position)
+
+    @property
     def num_errors(self) -> int:
         """Errors of all connectors."""
         inputs = sum(e.metrics.parse_errors.count + e.metrics.transport_errors.count for e in list(self.inputs.values()))

@@ -390,10 +390,13 @@ class PipelineRequests:
             "in_progress_total_records": transaction.consumption.records if in_progress else 0,
         }
 
-    def _suspend_error(self) -> dict[str, list[str]] | None:
+    def _suspend_error(self) -> dict[str, list[Any]] | None:
         """Why no checkpoint can be taken now."""
         if not self._opening.options.storage:
             return {"Permanent": ["StorageRequired"]}
+        live = self._opening.live
+        if live is not None and (names := live.endpoints.without_position):
+            return {"Permanent": [{"UnsupportedInputEndpoint": name} for name in names]}
         if self._state.is_bootstrapping:
             return {"Temporary": ["Bootstrapping"]}
         return None if self._transactions.current is None else {"Temporary": [TRANSACTION_IN_PROGRESS]}
