@@ -1,4 +1,7 @@
-"""References in configurations: ``${env:NAME}`` and ``${secret:NAME}``, which only a host replaces by what they stand for."""
+"""References in configurations: ``${env:NAME}``, ``${secret:NAME}`` and ``${conn:CONN_ID.FIELD}``.
+
+Only a host replaces them by what they stand for.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from airflow_pipelines.connection_references import AirflowConnections, ConnectionProblem
 from airflow_pipelines.secret_files import SecretError, SecretFiles
 
-REFERENCE: Final = re.compile(r"\$\{(?:env|secret):[^{}]+\}")
+REFERENCE: Final = re.compile(r"\$\{(?:env|secret|conn):[^{}]+\}")
 """A reference that can have a value."""
 _ANY: Final = re.compile(r"\$\{([^}]*)\}")
 _SHORTEST: Final = 5
@@ -27,11 +31,13 @@ class References:
 
     :param env: values by name
     :param secrets: where secrets are, None where there are none
+    :param connections: knows Airflow connections, None where nobody does
     :param given: the references that were asked for, by their values
     """
 
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: SecretFiles | None = None
+    connections: AirflowConnections | None = None
     given: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def with_env(self, env: Mapping[str, str]) -> References:
@@ -90,7 +96,16 @@ class References:
                 return self.secrets.read(name)
             except SecretError as error:
                 raise ReferenceWithoutValueError(f"${{secret:{name}}} has no value. {error}") from error
-        raise ReferenceWithoutValueError(f"references of kind {kind!r} are not supported; write ${{env:NAME}} or ${{secret:NAME}}")
+        if kind == "conn":
+            if self.connections is None:
+                raise ReferenceWithoutValueError(f"${{conn:{name}}} has no value: nobody knows Airflow connections here")
+            try:
+                return self.connections.value(name)
+            except ConnectionProblem as error:
+                raise ReferenceWithoutValueError(f"${{conn:{name}}} has no value: {error}") from error
+        raise ReferenceWithoutValueError(
+            f"references of kind {kind!r} are not supported; write ${{env:NAME}}, ${{secret:NAME}} or ${{conn:CONN_ID.FIELD}}"
+        )
 
 
 NO_REFERENCES: Final = References()

@@ -58,6 +58,8 @@ class Settings:
     :param query_concurrency: ad-hoc requests of one pipeline at the same time
     :param connector_env: names of environment variables, ``*`` standing for any letters, that connectors may name as
         ``${env:NAME}``
+    :param connector_connections: the ids of Airflow connections that connectors may name as ``${conn:CONN_ID.FIELD}``; ``*`` in
+        them stands for any letters
     :param unstable_features: names of features that are switched on although they are not for production: ``testing``
     :param host_idle_s: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay
     """
@@ -82,6 +84,7 @@ class Settings:
     query_result_bytes: int = 512 << 20
     query_concurrency: int = 4
     connector_env: tuple[str, ...] = ()
+    connector_connections: tuple[str, ...] = ("*",)
     unstable_features: tuple[str, ...] = ()
 
     @property
@@ -125,6 +128,7 @@ class Settings:
             query_result_bytes=_whole("QUERY_RESULT_BYTES", 512 << 20),
             query_concurrency=_whole("QUERY_CONCURRENCY", 4),
             connector_env=_listed(env.get(f"{PREFIX}CONNECTOR_ENV", "")),
+            connector_connections=_listed(env.get(f"{PREFIX}CONNECTOR_CONNECTIONS", "*")),
             unstable_features=_listed(env.get(f"{PREFIX}UNSTABLE_FEATURES", "")),
         )
         return replace(settings, **overrides)

@@ -20,6 +20,7 @@ from uuid import UUID
 from pyspark.sql import SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
+from airflow_pipelines.connection_references import AirflowConnections
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.database import DatabaseFile, open_database
@@ -107,7 +108,9 @@ class Host:
         limits = QueryLimits(
             time_s=settings.query_timeout_s, result_bytes=settings.query_result_bytes, at_once=settings.query_concurrency
         )
-        references = References(connector_environment(settings.connector_env), SecretFiles(settings.secrets))
+        secrets = SecretFiles(settings.secrets)
+        connections = AirflowConnections(settings.connector_connections, secrets)
+        references = References(connector_environment(settings.connector_env), secrets, connections)
         fleet = Fleet(spark, self._registry, limits, references)
         app = create_app(fleet, self._record.token, self._ended.set, lambda: self._record.kind == "dedicated" or fleet.idle)
         health = SparkHealth(spark, self._parent if submitted else None).start()

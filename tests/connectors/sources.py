@@ -55,6 +55,8 @@ class NumberInput:
             rows = pa.table({"x": pa.array([value], pa.int32()), OP: pa.array([int(Op.INSERT)], pa.int8())})
             ended = self.source.has_end and self._next == len(self.source.values)
             return InputChunk(TableChanges(self._table, rows), 1, 4, {"next": self._next}, end_of_input=ended)
+        if self.source.has_end:
+            return InputChunk(None, 0, 0, {"next": self._next}, end_of_input=True)
         self._closed.wait(min(timeout_s, 0.01))
         return None
 

@@ -117,6 +117,7 @@ class Launcher:
                 f"{PREFIX}QUERY_RESULT_BYTES": str(settings.query_result_bytes),
                 f"{PREFIX}QUERY_CONCURRENCY": str(settings.query_concurrency),
                 f"{PREFIX}CONNECTOR_ENV": ",".join(settings.connector_env),
+                f"{PREFIX}CONNECTOR_CONNECTIONS": ",".join(settings.connector_connections),
             },
             log_path=Path(row.log_path),
         )
