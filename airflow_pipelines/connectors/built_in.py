@@ -12,6 +12,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "datagen": f"{_TRANSPORTS}.datagen.transport:DATAGEN",
     "empty_input": f"{_TRANSPORTS}.empty_input:EMPTY_INPUT",
     "file_input": f"{_TRANSPORTS}.file_input:FILE_INPUT",
+    "iceberg_input": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_INPUT",
     "nexmark": f"{_TRANSPORTS}.nexmark.transport:NEXMARK",
     "postgres_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_INPUT",
     "s3_input": f"{_TRANSPORTS}.s3_input:S3_INPUT",
@@ -22,6 +23,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
 BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
     "delta_table_output": f"{_TRANSPORTS}.delta_table.definitions:DELTA_TABLE_OUTPUT",
     "file_output": f"{_TRANSPORTS}.file_output:FILE_OUTPUT",
+    "iceberg_output": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_OUTPUT",
     "null_output": f"{_TRANSPORTS}.null_output:NULL_OUTPUT",
     "postgres_output": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_OUTPUT",
 }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from airflow_pipelines.connectors.common_options import ConnectorOptions
-from airflow_pipelines.connectors.definition import InputContext, PipelineReference
+from airflow_pipelines.connectors.definition import InputContext, OutputContext, PipelineReference
 from airflow_pipelines.connectors.formats.defaults import wall_clock
+from airflow_pipelines.connectors.formats.definition import Encoder
 from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -21,3 +24,29 @@ def input_context(schema: RelationSchema, format_name: str | None, new_parser: C
     :param new_parser: makes what reads that
     """
     return InputContext(f"{schema.name}.c", schema, format_name, new_parser, wall_clock, PIPELINE, ConnectorOptions())
+
+
+def output_context(schema: RelationSchema, key: tuple[str, ...] = (), **parts: Any) -> OutputContext:
+    """The context of an output.
+
+    :param schema: of its view
+    :param key: the columns of its index
+    :param parts: what is not as usual
+    """
+
+    def no_encoder() -> Encoder:
+        raise AssertionError("this output has no format")
+
+    usual = OutputContext(
+        endpoint=f"{schema.name}.c",
+        schema=schema,
+        key=key,
+        format=None,
+        format_options=None,
+        new_encoder=no_encoder,
+        positions=None,
+        fence=None,
+        pipeline=PIPELINE,
+        common=ConnectorOptions(),
+    )
+    return replace(usual, **parts)

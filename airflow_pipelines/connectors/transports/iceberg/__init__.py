@@ -1,0 +1,1 @@
+"""Inputs from and outputs to Iceberg tables, with pyiceberg."""

@@ -1,0 +1,69 @@
+"""The columns of a relation as an Iceberg table holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from airflow_pipelines.connectors.transports.delta_table.columns import as_delta, delta_schema
+from airflow_pipelines.program.relations import Column
+
+_SMALL = (pa.int8(), pa.int16())
+
+
+def iceberg_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The Arrow schema of the table that holds a relation's columns.
+
+    :param columns: of the relation
+    :raises ColumnProblem: when a column has no counterpart
+    """
+    plain = delta_schema(columns)
+    return pa.schema([pa.field(field.name, _type(field.type, column)) for field, column in zip(plain, columns, strict=True)])
+
+
+def as_iceberg(rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
+    """Rows of a relation as its table holds them.
+
+    :param rows: with intervals as texts; columns that are not the relation's are left out
+    :param columns: the relation's
+    :param schema: of the table, as :func:`iceberg_schema` gives it
+    """
+    texts = as_delta(rows, columns, delta_schema(columns))
+    arrays = []
+    for column, values, field in zip(columns, texts.columns, schema, strict=True):
+        # Times of the day within other values are texts, as in Delta tables.
+        given = rows.column(column.name) if column.type.name == "TIME" else values
+        arrays.append(given if given.type == field.type else given.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def plain_uuids(rows: pa.Table) -> pa.Table:
+    """Rows of a table with UUIDs as texts, which the library gives in a type of their own."""
+    for place, field in enumerate(rows.schema):
+        if isinstance(field.type, pa.UuidType):
+            values = rows.column(place).cast(pa.binary(16)).to_pylist()
+            texts = [None if value is None else str(UUID(bytes=value)) for value in values]
+            rows = rows.set_column(place, field.name, pa.array(texts, pa.string()))
+    return rows
+
+
+def _type(kind: pa.DataType, column: Column) -> pa.DataType:
+    if column.type.name == "TIME":
+        return pa.time64("us")
+    return _wide(kind)
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    """The type with integers of at least 32 bits, which are the smallest that Iceberg has."""
+    if kind in _SMALL:
+        return pa.int32()
+    if pat.is_map(kind):
+        return pa.map_(_wide(kind.key_type), _wide(kind.item_type))
+    if pat.is_list(kind):
+        return pa.list_(pa.field("element", _wide(kind.value_type)))
+    if pat.is_struct(kind):
+        return pa.struct([pa.field(field.name, _wide(field.type)) for field in kind])
+    return kind

@@ -1,0 +1,62 @@
+"""Options of ``iceberg_input``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+
+from pydantic import Field, field_validator, model_validator
+
+from airflow_pipelines.connectors.transports.iceberg.catalog_options import IcebergOptions
+
+
+class IcebergMode(Enum):
+    """What is read of a table."""
+
+    SNAPSHOT = "snapshot"
+    """What one snapshot has."""
+    FOLLOW = "follow"
+    """What later snapshots change."""
+    SNAPSHOT_AND_FOLLOW = "snapshot_and_follow"
+    """Both."""
+
+
+class IcebergInputOptions(IcebergOptions):
+    """Options of the transport.
+
+    :param mode: what is read
+    :param metadata_location: the metadata file of a table, for one that is read without a catalog
+    :param snapshot_id: the snapshot to read, or after which to follow; the current one without it
+    :param datetime: the same by time: the snapshot that was current then. RFC 3339; UTC where it says nothing else
+    :param snapshot_filter: a condition that rows of the snapshot meet, such as ``amount > 10 and region = 'EU'``
+    """
+
+    mode: IcebergMode
+    metadata_location: str | None = Field(default=None, min_length=1)
+    snapshot_id: int | None = None
+    datetime: str | None = None
+    snapshot_filter: str | None = Field(default=None, min_length=1)
+
+    @field_validator("datetime")
+    @classmethod
+    def _is_time(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                datetime.fromisoformat(value)
+            except ValueError as error:
+                raise ValueError(f"{value!r} is no time such as 2026-01-31T12:00:00Z") from error
+        return value
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> IcebergInputOptions:
+        if (self.metadata_location is None) == (self.catalog_type is None):
+            raise ValueError("a table is found by 'metadata_location', or by 'catalog_type' and 'table_name': give one of the two")
+        if (self.catalog_type is None) != (self.table_name is None):
+            raise ValueError("'catalog_type' and 'table_name' belong together")
+        if self.metadata_location is not None and self.mode is not IcebergMode.SNAPSHOT:
+            raise ValueError(f"a metadata file never changes, so that mode {self.mode.value!r} needs a catalog")
+        if self.snapshot_id is not None and self.datetime is not None:
+            raise ValueError("'snapshot_id' and 'datetime' both say where to begin; give one of them")
+        if self.snapshot_filter is not None and self.mode is IcebergMode.FOLLOW:
+            raise ValueError("'snapshot_filter' is for the rows of the snapshot, and mode 'follow' reads none")
+        return self

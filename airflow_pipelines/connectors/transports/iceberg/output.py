@@ -1,0 +1,259 @@
+"""Writes a view, or its changes, to an Iceberg table: one snapshot for each step, with the step's number in its summary."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from contextlib import suppress
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.table import Table
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.definition import OutputContext
+from airflow_pipelines.connectors.transports.iceberg.columns import iceberg_schema
+from airflow_pipelines.connectors.transports.iceberg.ledger import Ledger
+from airflow_pipelines.connectors.transports.iceberg.output_options import Beginning, Contents, IcebergOutputOptions, check_key
+from airflow_pipelines.connectors.transports.iceberg.step_writers import ChangeLogWriter, MergedWriter, Written
+from airflow_pipelines.connectors.transports.iceberg.tables import open_catalog, table_access, without_retries
+
+logger = logging.getLogger(__name__)
+
+_CONFLICTS_S: Final = 60.0
+"""For how long a step is tried again while others commit."""
+_LONGEST_PAUSE_S: Final = 2.0
+
+
+class IcebergOutput:
+    """An output whose table says which steps it has."""
+
+    def __init__(self, options: IcebergOutputOptions, context: OutputContext) -> None:
+        """Make an output that is not open yet.
+
+        :param options: which table
+        :param context: of the connector
+        """
+        self._options = options
+        self._name = options.table_name or ""
+        self._fence = context.fence
+        self._ledger = Ledger(context.writer, None if context.fence is None else context.fence.epoch)
+        schema = iceberg_schema(context.schema.columns)
+        self._writer: ChangeLogWriter | MergedWriter
+        if options.write is Contents.MERGED:
+            check_key(context.schema, context.key)
+            self._writer = MergedWriter(context.schema.columns, schema, context.key)
+        else:
+            self._writer = ChangeLogWriter(context.schema.columns, schema, options.op_column, options.ts_column)
+        self._table: Table | None = None
+        self._step = -1
+        self._all_ours = False
+
+    def open(self, resumed: bool) -> None:
+        """Make or empty the table at the first start; find out at others whether it is the one that was written.
+
+        :raises ConnectorFailure: when the table cannot be written, or has other columns
+        :raises OvertakenError: when a later run of the pipeline writes it
+        """
+        self._check_newest()
+        with table_access(self._what("open")):
+            if resumed:
+                self._go_on()
+            else:
+                self._begin()
+
+    def committed_step(self) -> int | None:
+        """The last step that is in the table; None when there is none."""
+        return None if self._step < 0 else self._step
+
+    def rewind(self, step: int) -> None:
+        """Go back to the snapshot after a step.
+
+        Where others have written since, a change log gets its rows again, and a merged table is compared key by key.
+
+        :param step: its number
+        """
+        if step >= self._step:
+            return
+        table = self._opened()
+        self._check_newest()
+        with table_access(self._what("restore")):
+            table.refresh()
+            entry = self._ledger.entry_after(table, step)
+            if entry is not None:
+                table.manage_snapshots().rollback_to_snapshot(entry.snapshot_id).commit()
+                table.refresh()
+                self._writer_goes_on(entry.last_ts)
+                logger.info("%s: went back to snapshot %d, which has step %d", self._name, entry.snapshot_id, entry.step)
+            else:
+                logger.warning("%s: steps %d to %d in it come again and cannot be taken back", self._name, step + 1, self._step)
+                self._all_ours = False
+            self._open_for_run(table, step)
+
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:
+        """Commit a step's changes with its number, unless the table has the step.
+
+        :returns: how many changes were written, and how many bytes they took in memory
+        :raises ConnectorFailure: when they cannot be written
+        :raises OvertakenError: when a later run of the pipeline writes the table
+        """
+        if step <= self._step:
+            return 0, 0
+        with table_access(self._what("write")):
+            written = self._committed(step, changes)
+        self._step = step
+        self._writer_goes_on(written.last_ts)
+        return written.records, written.size_bytes
+
+    def close(self) -> None:
+        """Let go of the table; everything is in it."""
+        self._table = None
+
+    def _begin(self) -> None:
+        catalog = open_catalog(self._options)
+        mode = self._options.mode
+        try:
+            table = catalog.load_table(self._name)
+        except NoSuchTableError:
+            namespace = self._name.rpartition(".")[0]
+            with suppress(NamespaceAlreadyExistsError):
+                catalog.create_namespace(namespace)
+            table = catalog.create_table(self._name, self._writer.table_schema)
+        else:
+            entry = self._ledger.newest(table)
+            # A start that was broken off after it had made the table is no reason to refuse.
+            if mode is Beginning.ERROR_IF_EXISTS and (entry is None or entry.step >= 0):
+                raise ConnectorFailure(
+                    f"{self._what('begin')}: there is such a table already. Give another 'table_name', drop the table, or use "
+                    "'mode': 'append' or 'truncate'."
+                )
+            self._check_columns(table)
+        self._table = table
+        if mode is Beginning.TRUNCATE and table.current_snapshot() is not None:
+            table.delete()
+        self._all_ours = not any(True for _ in table.scan().plan_files()) if table.current_snapshot() is not None else True
+        self._open_for_run(table, -1)
+
+    def _go_on(self) -> None:
+        try:
+            table = open_catalog(self._options).load_table(self._name)
+        except NoSuchTableError as error:
+            raise ConnectorFailure(
+                f"{self._what('go on with')}: the table, which this pipeline wrote, is gone. Give the connector another name to "
+                "start a new table."
+            ) from error
+        entry = self._ledger.newest(table)
+        if entry is None:
+            raise ConnectorFailure(
+                f"{self._what('go on with')}: it is not the table that this pipeline wrote: no snapshot in its history names it. "
+                "Give the connector another name to start anew, or put the table back."
+            )
+        self._check_columns(table)
+        self._table = table
+        self._all_ours = entry.all_ours
+        self._writer_goes_on(entry.last_ts)
+        self._open_for_run(table, entry.step)
+
+    def _open_for_run(self, table: Table, step: int) -> None:
+        """Have the table say that this run writes it, and which steps it has."""
+        self._step = step
+        properties = self._ledger.properties(step, self._last_ts, all_ours=self._all_ours)
+        table.append(self._writer.table_schema.empty_table(), snapshot_properties=properties)
+
+    def _committed(self, step: int, changes: Changes) -> Written:
+        """Commit a step, again and again while commits of others come between."""
+        table = self._opened()
+        deadline = time.monotonic() + _CONFLICTS_S
+        pause_s = 0.05
+        while True:
+            self._check_newest()
+            table.refresh()
+            entry = self._ledger.newest(table)
+            if self._ledger.is_overtaken(entry):
+                raise ConnectorFailure(
+                    f"{self._what('write')}: another run of the pipeline has opened the table since. This one ends."
+                )
+            if entry is not None and entry.step >= step:
+                return Written(0, 0, self._last_ts)
+            self._all_ours = self._all_ours and entry is not None and self._is_current(table, entry.snapshot_id)
+            if isinstance(self._writer, MergedWriter):
+                self._writer.appends_new_keys = self._all_ours
+            try:
+                return self._try(table, step, changes)
+            except CommitFailedException as error:
+                if time.monotonic() > deadline:
+                    raise ConnectorFailure(
+                        f"{self._what('write')}: others have committed for {_CONFLICTS_S:.0f} s, the last time: {error}. Let one "
+                        "writer at a time change the table."
+                    ) from error
+            time.sleep(random.uniform(0, pause_s))  # noqa: S311
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _try(self, table: Table, step: int, changes: Changes) -> Written:
+        transaction = without_retries(table).transaction()
+        written = self._writer.write(
+            table, transaction, changes, lambda last_ts: self._ledger.properties(step, last_ts, all_ours=self._all_ours)
+        )
+        self._check_newest()
+        transaction.commit_transaction()
+        return written
+
+    def _is_current(self, table: Table, snapshot_id: int) -> bool:
+        current = table.current_snapshot()
+        return current is not None and current.snapshot_id == snapshot_id
+
+    def _check_columns(self, table: Table) -> None:
+        wanted = self._writer.table_schema
+        there = schema_to_pyarrow(table.schema(), include_field_ids=False)
+        found = []
+        for field in wanted:
+            place = there.get_field_index(field.name)
+            if place < 0:
+                found.append(f"column {field.name!r} ({field.type}) is not in the table")
+            elif not _alike(there.field(place).type, field.type):
+                found.append(
+                    f"column {field.name!r} is {_shown(field.type)} in the view and {_shown(there.field(place).type)} in the table"
+                )
+        found += [
+            f"column {field.name!r} of the table must not be NULL and is not in the view"
+            for field in there
+            if not field.nullable and field.name not in wanted.names
+        ]
+        if found:
+            raise ConnectorFailure(
+                f"{self._what('write')}: the table does not have the columns of the rows to write: {'; '.join(found)}. Change the "
+                "view or the table (ALTER TABLE), or give another 'table_name' in a connector with another name."
+            )
+
+    @property
+    def _last_ts(self) -> int:
+        return self._writer.last_ts if isinstance(self._writer, ChangeLogWriter) else 0
+
+    def _writer_goes_on(self, last_ts: int) -> None:
+        if isinstance(self._writer, ChangeLogWriter):
+            self._writer.last_ts = last_ts
+
+    def _check_newest(self) -> None:
+        if self._fence is not None:
+            self._fence.check()
+
+    def _opened(self) -> Table:
+        if self._table is None:
+            raise ConnectorFailure(f"{self._what('write')}: it is not open")
+        return self._table
+
+    def _what(self, doing: str) -> str:
+        return f"iceberg_output cannot {doing} {self._name}"
+
+
+def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether types are the same but for how large texts may become."""
+    return _shown(one) == _shown(other)
+
+
+def _shown(kind: pa.DataType) -> str:
+    return str(kind).replace("large_", "").replace(" not null", "")

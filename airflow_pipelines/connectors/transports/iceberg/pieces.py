@@ -1,0 +1,93 @@
+"""What an input reads of an Iceberg table, file by file: a snapshot, or what one changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.engine.changes import Op
+
+ALL_ROWS: Final[BooleanExpression] = AlwaysTrue()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file of which rows come or go.
+
+    :param task: the file, and what is deleted in it
+    :param snapshot_id: the snapshot in which it is so
+    :param op: what its rows are
+    """
+
+    task: FileScanTask
+    snapshot_id: int
+    op: Op
+
+
+def pieces_of_snapshot(table: Table, snapshot_id: int, condition: BooleanExpression) -> list[Piece]:
+    """The files of a snapshot, in an order that is always the same."""
+    return [Piece(task, snapshot_id, Op.INSERT) for task in _tasks(table, snapshot_id, condition)]
+
+
+def pieces_of_change(table: Table, snapshot: Snapshot) -> list[Piece]:
+    """The files whose rows a snapshot took away, and then those whose rows it brought.
+
+    Files that other rows were deleted from are both; the rows that stay go and come again, which is no change.
+    """
+    summary = snapshot.summary
+    if summary is not None and summary.operation is Operation.REPLACE:
+        # The same rows in other files.
+        return []
+    after = {_identity(task): task for task in _tasks(table, snapshot.snapshot_id, ALL_ROWS)}
+    parent = snapshot.parent_snapshot_id
+    before = {} if parent is None else {_identity(task): task for task in _tasks(table, parent, ALL_ROWS)}
+    gone = [Piece(task, parent or 0, Op.DELETE) for key, task in before.items() if key not in after]
+    come = [Piece(task, snapshot.snapshot_id, Op.INSERT) for key, task in after.items() if key not in before]
+    return gone + come
+
+
+def rows_of(table: Table, piece: Piece, condition: BooleanExpression) -> Iterator[pa.Table]:
+    """The rows of a piece, in an order that is always the same."""
+    projected = table.scan(row_filter=condition, snapshot_id=piece.snapshot_id).projection()
+    scan = ArrowScan(table.metadata, table.io, projected, condition)
+    for batch in scan.to_record_batches([piece.task]):
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch])
+
+
+def snapshots_after(table: Table, snapshot_id: int | None) -> list[Snapshot]:
+    """The snapshots that led from one to the current one, oldest first.
+
+    :param snapshot_id: None for a table that had none
+    :raises ConnectorFailure: when the table's history no longer has it
+    """
+    found: list[Snapshot] = []
+    snapshot = table.current_snapshot()
+    while snapshot is not None and snapshot.snapshot_id != snapshot_id:
+        found.append(snapshot)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.snapshot_by_id(parent)
+        if snapshot is None and (parent is not None or snapshot_id is not None):
+            raise ConnectorFailure(
+                f"iceberg_input: snapshot {snapshot_id}, up to which {'.'.join(table.name())} was read, is not in the history of "
+                "its current snapshot any more: it has expired, or the table was rolled back. Load the table anew, into a "
+                "connector with another name, and keep snapshots for longer than a pipeline may stand still."
+            )
+    return found[::-1]
+
+
+def _tasks(table: Table, snapshot_id: int, condition: BooleanExpression) -> list[FileScanTask]:
+    tasks = table.scan(row_filter=condition, snapshot_id=snapshot_id).plan_files()
+    return sorted(tasks, key=lambda task: task.file.file_path)
+
+
+def _identity(task: FileScanTask) -> tuple[Any, ...]:
+    return (task.file.file_path, tuple(sorted(deletes.file_path for deletes in task.delete_files)))

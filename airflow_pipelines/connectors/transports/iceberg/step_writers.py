@@ -1,0 +1,206 @@
+"""Ways to put the changes of a step into an Iceberg table, each as one snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual
+from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
+from pyiceberg.table import FileScanTask, Table, Transaction
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg
+from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
+from airflow_pipelines.connectors.updates import equal_neighbours
+from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.program.relations import Column
+
+_FEW: Final = 100
+"""So many keys are compared with the statistics of files one by one; of more only the least and the greatest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How many changes a snapshot has, how many bytes they took in memory, and the greatest number of a change."""
+
+    records: int
+    size_bytes: int
+    last_ts: int
+
+
+Properties = Callable[[int], dict[str, str]]
+"""What goes into the summary of a snapshot, by the greatest number of a change."""
+
+
+class StepWriter(Protocol):
+    """Puts the changes of a step into a transaction of a table."""
+
+    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
+        """Add the changes to the transaction, which the caller commits.
+
+        :param table: its newest version
+        :param transaction: of the table
+        :param changes: those of the step
+        :param properties: makes what goes into the snapshot's summary
+        """
+
+
+class ChangeLogWriter:
+    """Appends each change as a row, with columns for what it does and for its place in the order of all changes.
+
+    :param columns: those of the view
+    :param schema: of the table without the two columns
+    :param op_column: has ``i``, ``d`` or, for an update by an index, ``u``
+    :param ts_column: has a number that is greater than those of all earlier changes: about the microseconds since 1970
+    """
+
+    def __init__(self, columns: Sequence[Column], schema: pa.Schema, op_column: str, ts_column: str) -> None:
+        self._columns = columns
+        self._schema = schema
+        self.table_schema = schema.append(pa.field(op_column, pa.string())).append(pa.field(ts_column, pa.int64()))
+        self.last_ts = 0
+        """The number of the last change that was committed."""
+
+    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
+        """Append the changes."""
+        first = max(self.last_ts + 1, time.time_ns() // 1000)
+        records = size = 0
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            nonlocal records, size
+            for rows in changes.tables():
+                logged = self._logged(rows, first + records)
+                records += logged.num_rows
+                size += logged.nbytes
+                yield from logged.to_batches()
+
+        # The number of the last change stands in the summary, so it has to be known before the rows are.
+        last = first + changes.count() - 1
+        reader = pa.RecordBatchReader.from_batches(self.table_schema, batches())
+        with transaction.update_snapshot(snapshot_properties=properties(last)).fast_append() as update:
+            for data_file in _dataframe_to_data_files(transaction.table_metadata, reader, table.io):
+                update.append_data_file(data_file)
+        return Written(records, size, last)
+
+    def _logged(self, rows: pa.Table, first: int) -> pa.Table:
+        """Changes as rows of the log. An update is one row: the new one."""
+        comes = pc.greater(rows.column(WEIGHT), 0)
+        ops = pc.if_else(comes, "i", "d")
+        if UPDATE in rows.column_names:
+            kept = pc.or_(pc.invert(rows.column(UPDATE)), comes)
+            ops = pc.if_else(rows.column(UPDATE), "u", ops).filter(kept)
+            rows = rows.filter(kept)
+        numbers = pa.array(np.arange(first, first + rows.num_rows))
+        plain = as_iceberg(rows, self._columns, self._schema)
+        return pa.Table.from_arrays([*plain.columns, ops, numbers], schema=self.table_schema)
+
+
+class MergedWriter:
+    """Keeps the table equal to a view in which each key of an index has one row.
+
+    Files that hold rows of keys that changed are written anew without these rows; the new rows are files of their own. Writing the
+    same changes again changes nothing.
+
+    :param columns: those of the view
+    :param schema: of the table
+    :param key: the columns of the index
+    """
+
+    def __init__(self, columns: Sequence[Column], schema: pa.Schema, key: Sequence[str]) -> None:
+        self._columns = columns
+        self.table_schema = schema
+        self._key = list(key)
+        self.appends_new_keys = False
+        """Whether a key that comes without one that goes is surely not in the table."""
+
+    def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
+        """Replace the rows of the keys that changed."""
+        comes, goes = self._split(changes)
+        written = Written(comes.num_rows + goes.num_rows, comes.nbytes + goes.nbytes, 0)
+        searched = goes if self.appends_new_keys else pa.concat_tables([comes, goes])
+        keys = searched.select(self._key)
+        with transaction.update_snapshot(snapshot_properties=properties(0)).overwrite() as update:
+            for task in self._files_with(table, keys):
+                rows = self._rows(table, task)
+                gone = _is_among(rows.select(self._key), keys)
+                if not gone.any():
+                    continue
+                update.delete_data_file(task.file)
+                self._add(transaction, table, update, rows.filter(pa.array(~gone)))
+            self._add(transaction, table, update, comes)
+        return written
+
+    def _split(self, changes: Changes) -> tuple[pa.Table, pa.Table]:
+        """The rows that come, and those that go."""
+        parts: dict[bool, list[pa.Table]] = {True: [self.table_schema.empty_table()], False: [self.table_schema.empty_table()]}
+        for rows in changes.tables():
+            plain = as_iceberg(rows, self._columns, self.table_schema)
+            more = pc.greater(rows.column(WEIGHT), 0)
+            parts[True].append(plain.filter(more))
+            parts[False].append(plain.filter(pc.invert(more)))
+        comes, goes = pa.concat_tables(parts[True]), pa.concat_tables(parts[False])
+        # Changes come in the order of the index, so that equal keys are neighbours.
+        if comes.num_rows > 1 and equal_neighbours(comes.select(self._key)).any():
+            raise ConnectorFailure(
+                f"iceberg_output: more than one row of the view has the same key ({', '.join(self._key)}), so that no table can "
+                "have one row for each key. Name an index whose keys are unique, or use 'write': 'change_log'."
+            )
+        return comes, goes
+
+    def _files_with(self, table: Table, keys: pa.Table) -> list[FileScanTask]:
+        """The files that may have rows with one of some keys, as their statistics say."""
+        if not keys.num_rows or table.current_snapshot() is None:
+            return []
+        return list(table.scan(row_filter=_around(keys)).plan_files())
+
+    def _rows(self, table: Table, task: FileScanTask) -> pa.Table:
+        projected = table.scan().projection()
+        batches = list(ArrowScan(table.metadata, table.io, projected, ALL_ROWS).to_record_batches([task]))
+        rows = pa.Table.from_batches(batches) if batches else self.table_schema.empty_table()
+        return rows.select(self.table_schema.names).cast(self.table_schema)
+
+    def _add(self, transaction: Transaction, table: Table, update: Any, rows: pa.Table) -> None:
+        if rows.num_rows:
+            for data_file in _dataframe_to_data_files(transaction.table_metadata, rows, table.io):
+                update.append_data_file(data_file)
+
+
+def _around(keys: pa.Table) -> BooleanExpression:
+    """A condition that holds for all rows with one of some keys, and for others."""
+    conditions: list[BooleanExpression] = []
+    for name in keys.column_names:
+        values = keys.column(name)
+        if values.null_count or not (pat.is_integer(values.type) or pat.is_string(values.type)):
+            continue
+        distinct = pc.unique(values)
+        # The classes take their second argument by its place, which the descriptions of their types do not say.
+        if len(distinct) <= _FEW:
+            conditions.append(In(name, set(distinct.to_pylist())))  # type: ignore[call-arg, arg-type]
+        else:
+            bounds = pc.min_max(distinct).as_py()
+            conditions.append(GreaterThanOrEqual(name, bounds["min"]))  # type: ignore[call-arg]
+            conditions.append(LessThanOrEqual(name, bounds["max"]))  # type: ignore[call-arg]
+    return And(ALL_ROWS, *conditions) if conditions else ALL_ROWS
+
+
+def _is_among(rows: pa.Table, keys: pa.Table) -> Any:
+    """For each row whether its key is one of some keys; NULL is equal to NULL."""
+    codes = np.zeros(rows.num_rows + keys.num_rows, np.int64)
+    for name in rows.column_names:
+        both = pa.chunked_array([*rows.column(name).chunks, *keys.column(name).cast(rows.schema.field(name).type).chunks])
+        encoded = both.combine_chunks().dictionary_encode("encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        column = np.asarray(encoded.indices, np.int64)
+        # Numbers of pairs, made dense again so that they never overflow.
+        _, codes = np.unique(codes * (column.max(initial=0) + 1) + column, return_inverse=True)
+    return np.isin(codes[: rows.num_rows], codes[rows.num_rows :])

@@ -1,0 +1,76 @@
+"""Opening Iceberg tables, and what is wrong when that, or anything later, fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyiceberg import exceptions
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table import StaticTable, Table
+
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.transports.iceberg.catalog_options import IcebergOptions
+from airflow_pipelines.engine.storage.errors import StorageError
+
+_REFUSED: Final = (exceptions.UnauthorizedError, exceptions.ForbiddenError, exceptions.AuthorizationExpiredError, PermissionError)
+_MISSING: Final = (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError)
+_WRONG: Final = (
+    exceptions.ValidationError,
+    exceptions.ResolveError,
+    exceptions.NotInstalledError,
+    exceptions.BadRequestError,
+    ValueError,
+    TypeError,
+    NotImplementedError,
+    FileNotFoundError,
+)
+"""What comes again however often it is tried."""
+
+
+@contextmanager
+def table_access(what: str) -> Iterator[None]:
+    """Say what is wrong with a table, its catalog or its files.
+
+    :param what: what was done
+    :raises ConnectorFailure: when it cannot be done
+    :raises TransientConnectorFailure: when a later try may do it
+    """
+    try:
+        yield
+    except (ConnectorFailure, StorageError):
+        # Another run has taken over, which is no matter of the table.
+        raise
+    except _MISSING as error:
+        raise ConnectorFailure(f"{what}: there is no such table: {_words(error)}. Check 'table_name' and the catalog.") from error
+    except _REFUSED as error:
+        raise ConnectorFailure(
+            f"{what}: the catalog or the store of the files refuses: {_words(error)}. Check the keys and what they may do."
+        ) from error
+    except _WRONG as error:
+        raise ConnectorFailure(f"{what}: {_words(error)}") from error
+    except Exception as error:
+        # Catalogs and stores have errors of their own for being away.
+        raise TransientConnectorFailure(f"{what}: {_words(error)}") from error
+
+
+def open_catalog(options: IcebergOptions) -> Catalog:
+    """The catalog of a connector."""
+    return load_catalog(options.catalog_name, **options.catalog_properties())
+
+
+def table_of_metadata(location: str, options: IcebergOptions) -> Table:
+    """The table that a metadata file describes, which is never changed."""
+    return StaticTable.from_metadata(location, options.file_properties())
+
+
+def without_retries(table: Any) -> Any:
+    """The table, whose next commit fails when another one comes before it: whoever commits looks again then."""
+    properties = {**table.metadata.properties, "commit.retry.num-retries": "0"}
+    table.metadata = table.metadata.model_copy(update={"properties": properties})
+    return table
+
+
+def _words(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,301 @@
+"""Writing Iceberg tables: change logs and tables that equal the view, each step once; what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.connectors.transports.iceberg.output import IcebergOutput
+from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_output
+from tests.connectors.relations import col, relation
+from tests.connectors.transports.iceberg.tables import PEOPLE, catalog, changes, output, rows, table
+
+KEY = ("id",)
+
+
+def merged(folder: Path, **rest: Any) -> IcebergOutput:
+    return output(folder, **{"write": "merged", "key": KEY, **rest})
+
+
+def by_key(*rows: tuple[Any, ...]) -> Changes:
+    return changes(*rows, key=KEY)
+
+
+def test_a_change_log_has_each_change_in_order(tmp_path: Path) -> None:
+    sink = output(tmp_path)
+    assert sink.committed_step() is None
+    records, size = sink.write(1, changes((1, "a", 1), (2, None, 2)))
+    assert (records, size > 0) == (3, True)
+    sink.write(4, changes((1, "a", -1)))
+    sink.close()
+    found = table(tmp_path).scan().to_arrow().sort_by("__ts")
+    assert found.drop_columns(["__ts"]).to_pylist() == [
+        {"id": 1, "name": "a", "__op": "i"},
+        {"id": 2, "name": None, "__op": "i"},
+        {"id": 2, "name": None, "__op": "i"},
+        {"id": 1, "name": "a", "__op": "d"},
+    ]
+    assert len(set(found["__ts"].to_pylist())) == 4
+    again = output(tmp_path, resumed=True)
+    assert again.committed_step() == 4
+    again.write(5, changes((9, "z", 1)))
+    assert table(tmp_path).scan().to_arrow().sort_by("__ts")["id"].to_pylist()[-1] == 9
+
+
+def test_updates_of_a_change_log_are_one_row(tmp_path: Path) -> None:
+    sink = output(tmp_path, key=KEY, op_column="op", ts_column="at")
+    sink.write(1, by_key((1, "a", 1)))
+    sink.write(2, by_key((1, "a", -1), (1, "b", 1), (2, "c", 1)))
+    found = table(tmp_path).scan().to_arrow().sort_by("at")
+    assert list(zip(found["id"].to_pylist(), found["name"].to_pylist(), found["op"].to_pylist(), strict=True)) == [
+        (1, "a", "i"),
+        (1, "b", "u"),
+        (2, "c", "i"),
+    ]
+
+
+def test_a_merged_table_equals_the_view(tmp_path: Path) -> None:
+    random.seed(7)
+    sink = merged(tmp_path)
+    view: dict[int, str] = {}
+    for step in range(1, 15):
+        given: list[tuple[Any, ...]] = []
+        for number in random.sample(range(40), 12):
+            if number in view:
+                given.append((number, view.pop(number), -1))
+                if random.random() < 0.5:
+                    view[number] = f"s{step}"
+                    given.append((number, view[number], 1))
+            else:
+                view[number] = f"s{step}"
+                given.append((number, view[number], 1))
+        sink.write(step, by_key(*given))
+        assert dict(rows(tmp_path)) == view
+        if step % 5 == 0:
+            sink.close()
+            sink = merged(tmp_path, resumed=True)
+            assert sink.committed_step() == step
+    assert len(rows(tmp_path)) == len(view)
+
+
+def test_keys_of_many_columns_with_null_and_large_steps(tmp_path: Path) -> None:
+    of = relation(col("a", "VARCHAR"), col("b", "DATE"), col("n", "INTEGER"), name="v")
+    key = ("a", "b")
+    days = [None, *(dt.date(2026, 1, 1) + dt.timedelta(days) for days in range(150))]
+    view = {(text, day): 0 for text in (None, "x", "it's", 'a"b') for day in days}
+    sink = output(tmp_path, of=of, key=key, write="merged")
+    sink.write(1, changes(*((*at, n, 1) for at, n in view.items()), of=of, key=key))
+    given: list[tuple[Any, ...]] = []
+    for number, at in enumerate(list(view)):
+        if number % 3:
+            given.append((*at, view[at], -1))
+            view[at] = number
+            given.append((*at, number, 1))
+        elif number % 2:
+            given.append((*at, view.pop(at), -1))
+    sink.write(2, changes(*given, of=of, key=key))
+    found = {(a, b): n for a, b, n in rows(tmp_path)}
+    assert found == view
+    assert len(rows(tmp_path)) == len(view)
+
+
+def test_a_step_is_there_once(tmp_path: Path) -> None:
+    for write in ("change_log", "merged"):
+        folder = tmp_path / write
+        folder.mkdir()
+        sink = output(folder, key=KEY, write=write)
+        sink.write(3, by_key((1, "a", 1)))
+        assert sink.write(3, by_key((1, "a", 1))) == (0, 0)
+        again = output(folder, key=KEY, write=write, resumed=True)
+        assert again.committed_step() == 3
+        assert again.write(2, by_key((1, "a", 1))) == (0, 0)
+        assert len(rows(folder)) == 1
+
+
+@pytest.mark.parametrize("write", ["change_log", "merged"])
+def test_steps_are_taken_back(tmp_path: Path, write: str) -> None:
+    sink = output(tmp_path, key=KEY, write=write)
+    for step in range(1, 5):
+        sink.write(step, by_key((step, "a", 1)))
+    again = output(tmp_path, key=KEY, write=write, resumed=True)
+    again.rewind(2)
+    assert again.committed_step() == 2
+    assert [row[0] for row in rows(tmp_path)] == [1, 2]
+    # Steps may be cut otherwise now.
+    again.write(3, by_key((3, "a", 1), (4, "a", 1)))
+    assert [row[0] for row in rows(tmp_path)] == [1, 2, 3, 4]
+    again.rewind(0)
+    assert rows(tmp_path) == []
+    assert again.committed_step() == 0
+
+
+def test_a_merged_table_is_right_also_when_others_wrote_since(tmp_path: Path) -> None:
+    sink = merged(tmp_path)
+    for step in range(1, 5):
+        sink.write(step, by_key((step, "a", 1)))
+    table(tmp_path).append(pa.table({"id": [100], "name": ["other"]}))
+    again = merged(tmp_path, resumed=True)
+    again.rewind(2)
+    assert again.committed_step() == 2
+    again.write(3, by_key((3, "a", 1), (4, "a", 1)))
+    assert rows(tmp_path) == [(1, "a"), (100, "other"), (2, "a"), (3, "a"), (4, "a")]
+    again.write(4, by_key((100, "mine", 1)))
+    assert (100, "mine") in rows(tmp_path)
+    assert len(rows(tmp_path)) == 5
+
+
+def test_two_outputs_of_one_table_know_their_steps(tmp_path: Path) -> None:
+    one, other = output(tmp_path), output(tmp_path, context={"endpoint": "w.c"})
+    one.write(7, changes((1, "a", 1)))
+    other.write(2, changes((2, "b", 1)))
+    one.write(8, changes((3, "c", 1)))
+    assert output(tmp_path, resumed=True).committed_step() == 8
+    assert output(tmp_path, resumed=True, context={"endpoint": "w.c"}).committed_step() == 2
+    assert len(rows(tmp_path)) == 3
+
+
+class Epoch:
+    """Stands in for the fence of a run."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def check(self) -> None:
+        """No later run is known."""
+
+
+def test_a_run_that_was_replaced_writes_nothing_more(tmp_path: Path) -> None:
+    first = output(tmp_path, context={"fence": Epoch(1)})
+    first.write(1, changes((1, "a", 1)))
+    second = output(tmp_path, resumed=True, context={"fence": Epoch(2)})
+    with pytest.raises(ConnectorFailure, match="another run of the pipeline has opened the table since"):
+        first.write(2, changes((2, "a", 1)))
+    second.write(2, changes((2, "b", 1)))
+    assert [row[:2] for row in rows(tmp_path)] == [(1, "a"), (2, "b")]
+
+
+def test_commits_of_others_between_two_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = merged(tmp_path)
+    sink.write(1, by_key((1, "a", 1)))
+    tries: list[int] = []
+    plain = sink._try
+
+    def late(*arguments: Any) -> Any:
+        if len(tries) < 2:
+            tries.append(1)
+            writer = sink._writer
+            real = writer.write
+
+            def write(*given: Any) -> Any:
+                written = real(*given)
+                table(tmp_path).append(pa.table({"id": [10 + len(tries)], "name": ["other"]}))
+                return written
+
+            with monkeypatch.context() as patch:
+                patch.setattr(writer, "write", write)
+                return plain(*arguments)
+        return plain(*arguments)
+
+    monkeypatch.setattr(sink, "_try", late)
+    sink.write(2, by_key((1, "a", -1), (1, "b", 1)))
+    assert len(tries) == 2
+    assert rows(tmp_path) == [(1, "b"), (11, "other"), (12, "other")]
+
+
+def test_beginnings(tmp_path: Path) -> None:
+    sink = output(tmp_path, mode="error_if_exists", write="merged", key=KEY)
+    # A start that was broken off before its first step.
+    sink = output(tmp_path, mode="error_if_exists", write="merged", key=KEY)
+    sink.write(1, by_key((1, "a", 1)))
+    with pytest.raises(ConnectorFailure, match="there is such a table already"):
+        output(tmp_path, mode="error_if_exists", write="merged", key=KEY)
+    appended = output(tmp_path, write="merged", key=KEY, context={"endpoint": "w.c"})
+    appended.write(1, by_key((1, "b", 1), (2, "b", 1)))
+    assert rows(tmp_path) == [(1, "b"), (2, "b")]
+    emptied = output(tmp_path, mode="truncate", write="merged", key=KEY)
+    assert rows(tmp_path) == []
+    emptied.write(1, by_key((5, "e", 1)))
+    # Truncating is for the first start only.
+    output(tmp_path, mode="truncate", write="merged", key=KEY, resumed=True)
+    assert rows(tmp_path) == [(5, "e")]
+
+
+def test_tables_that_do_not_fit(tmp_path: Path) -> None:
+    made = catalog(tmp_path)
+    made.create_namespace("db")
+    made.create_table("db.people", pa.schema([pa.field("id", pa.string()), pa.field("must", pa.int64(), nullable=False)]))
+    with pytest.raises(ConnectorFailure, match=r"'id' is int64 in the view and string in the table; column 'name' \(string\)"):
+        merged(tmp_path)
+    made.drop_table("db.people")
+    with pytest.raises(ConnectorFailure, match="which this pipeline wrote, is gone"):
+        merged(tmp_path, resumed=True)
+    made.create_table("db.people", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    with pytest.raises(ConnectorFailure, match="is not the table that this pipeline wrote"):
+        merged(tmp_path, resumed=True)
+
+
+def test_a_key_that_is_not_unique(tmp_path: Path) -> None:
+    sink = merged(tmp_path)
+    with pytest.raises(ConnectorFailure, match=r"more than one row of the view has the same key \(id\)"):
+        sink.write(1, by_key((1, "a", 1), (1, "b", 1)))
+    assert rows(tmp_path) == []
+
+
+def test_types(tmp_path: Path) -> None:
+    of = relation(
+        col("k", "TINYINT"),
+        col("dec", "DECIMAL", precision=12, scale=3),
+        col("d", "DATE"),
+        col("t", "TIME"),
+        col("ts", "TIMESTAMP"),
+        col("tz", "TIMESTAMP_TZ"),
+        col("bin", "VARBINARY"),
+        col("u", "UUID"),
+        col("arr", "ARRAY", component=col("e", "SMALLINT").type),
+        col("st", "STRUCT", fields=(("x", col("x", "TINYINT").type), ("y", col("y", "VARCHAR").type))),
+        col("m", "MAP", key=col("e", "VARCHAR", null=False).type, value=col("e", "DOUBLE").type),
+        name="v",
+    )
+    at = dt.datetime(2026, 1, 2, 3, 4, 5, 6)
+    row = (
+        1,
+        Decimal("1.250"),
+        at.date(),
+        at.time(),
+        at,
+        at.replace(tzinfo=dt.UTC),
+        b"\x00\xff",
+        "12345678-1234-5678-1234-567812345678",
+        [1, None],
+        {"x": 5, "y": None},
+        [("a", 0.5)],
+    )
+    empty = (2, *(None for _ in range(10)))
+    sink = output(tmp_path, of=of, key=("k",), write="merged")
+    sink.write(1, changes((*row, 1), (*empty, 1), of=of, key=("k",)))
+    assert rows(tmp_path) == [row, empty]
+    # Rows that stay are written anew with what they had.
+    sink.write(2, changes((*empty, -1), of=of, key=("k",)))
+    assert rows(tmp_path) == [row]
+
+
+def test_what_cannot_be_written_is_refused() -> None:
+    given = {"catalog_type": "sql", "sql.uri": "x", "table_name": "a.b"}
+    with pytest.raises(ValidationError, match="say which table to write"):
+        IcebergOutputOptions.model_validate({})
+    with pytest.raises(InvalidOptionError, match="tells rows apart by an index"):
+        check_output(IcebergOutputOptions.model_validate({**given, "write": "merged"}), PEOPLE, None)
+    with pytest.raises(InvalidOptionError, match="the view has a column 'name' itself"):
+        check_output(IcebergOutputOptions.model_validate({**given, "op_column": "name"}), PEOPLE, None)
+    with pytest.raises(InvalidOptionError, match="must differ"):
+        check_output(IcebergOutputOptions.model_validate({**given, "op_column": "x", "ts_column": "X"}), PEOPLE, None)
