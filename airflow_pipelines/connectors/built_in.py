@@ -14,6 +14,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "file_input": f"{_TRANSPORTS}.file_input:FILE_INPUT",
     "iceberg_input": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_INPUT",
     "nexmark": f"{_TRANSPORTS}.nexmark.transport:NEXMARK",
+    "postgres_cdc_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_CDC_INPUT",
     "postgres_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_INPUT",
     "s3_input": f"{_TRANSPORTS}.s3_input:S3_INPUT",
     "url_input": f"{_TRANSPORTS}.url_input:URL_INPUT",

@@ -39,7 +39,6 @@ PLANNED_TRANSPORTS: Final[Mapping[str, PlannedTransport]] = {
     "kafka_output": _output(),
     "nats_input": _input(),
     "nats_output": _output(),
-    "postgres_cdc_input": _input(),
     "pub_sub_input": _input(),
     "redis_output": _output(),
 }

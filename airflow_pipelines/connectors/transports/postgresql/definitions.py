@@ -14,7 +14,12 @@ from airflow_pipelines.connectors.definition import (
     OutputDefinition,
 )
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.transports.postgresql.options import OutputMode, PostgresInputOptions, PostgresOutputOptions
+from airflow_pipelines.connectors.transports.postgresql.options import (
+    OutputMode,
+    PostgresCdcInputOptions,
+    PostgresInputOptions,
+    PostgresOutputOptions,
+)
 
 _PACKAGES: Final = ("psycopg", "adbc_driver_postgresql")
 _EXTRA: Final = "postgres"
@@ -24,6 +29,12 @@ def _open_query(options: PostgresInputOptions, context: InputContext) -> InputTr
     from airflow_pipelines.connectors.transports.postgresql.query_input import QueryInput
 
     return QueryInput(options, context)
+
+
+def _open_changes(options: PostgresCdcInputOptions, context: InputContext) -> InputTransport:
+    from airflow_pipelines.connectors.transports.postgresql.cdc_input import PostgresCdcInput
+
+    return PostgresCdcInput(options, context)
 
 
 def _open_output(options: PostgresOutputOptions, context: OutputContext) -> OutputTransport:
@@ -51,6 +62,13 @@ POSTGRES_INPUT: Final = InputDefinition(
     open=_open_query,
     guarantee=Guarantee.AT_LEAST_ONCE,
     seekable=False,
+    packages=_PACKAGES,
+    extra=_EXTRA,
+)
+POSTGRES_CDC_INPUT: Final = InputDefinition(
+    name="postgres_cdc_input",
+    options=PostgresCdcInputOptions,
+    open=_open_changes,
     packages=_PACKAGES,
     extra=_EXTRA,
 )

@@ -158,6 +158,10 @@ def _advice(error: psycopg.Error, text: str) -> str:
         return " Check user and password in 'uri', and what the server's pg_hba.conf allows."
     if state == "3D000" or ("database" in text and "does not exist" in text):
         return " Check the database in 'uri'."
+    if "wal_level" in text:
+        return " Set wal_level = logical in the server's configuration, and restart it."
+    if "replication role" in text or "WAL sender" in text:
+        return " Let the user in 'uri' do that: ALTER ROLE ... REPLICATION."
     if state == "42501":
         return " Give the user in 'uri' the right to it."
     if state == "" and isinstance(error, psycopg.OperationalError):

@@ -1,0 +1,378 @@
+"""Follows a table: its rows first, and then what is changed, transaction by transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import psycopg
+
+from airflow_pipelines.connectors.base import (
+    ChunkInTransaction,
+    ConnectorError,
+    ConnectorFailure,
+    InputChunk,
+    Lag,
+)
+from airflow_pipelines.connectors.definition import InputContext
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError, RecordProblem, RowBuffer
+from airflow_pipelines.connectors.transports.postgresql.arrow_rows import ArrowRows
+from airflow_pipelines.connectors.transports.postgresql.cdc_snapshot import TableSnapshot
+from airflow_pipelines.connectors.transports.postgresql.change_rows import ChangeRows
+from airflow_pipelines.connectors.transports.postgresql.lsn import lsn_text, read_lsn
+from airflow_pipelines.connectors.transports.postgresql.options import PostgresCdcInputOptions
+from airflow_pipelines.connectors.transports.postgresql.pgoutput import (
+    Begin,
+    Commit,
+    Delete,
+    Insert,
+    Relation,
+    Truncate,
+    Update,
+    decode,
+)
+from airflow_pipelines.connectors.transports.postgresql.publication import FollowedTable, Slot, slot_name
+from airflow_pipelines.connectors.transports.postgresql.replication import ReplicationConnection
+from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, SourceTypes
+from airflow_pipelines.connectors.transports.postgresql.transactions import Entry, Portion, Transactions
+from airflow_pipelines.connectors.transports.postgresql.watch import Watch
+from airflow_pipelines.engine.storage.connector_state import Position
+
+_NAME: Final = "postgres_cdc_input"
+_MAX_KEPT_ERRORS: Final = 100
+_MOVED_BYTES: Final = 1 << 20
+"""After so much log without a change of the table the position moves on, so that the server need not keep it."""
+_SLOT_WAIT_S: Final = 2.0
+_IDLE_LIMIT_S: Final = 20.0
+"""A server takes a reader that is silent for a minute for dead."""
+
+
+class PostgresCdcInput:
+    """An input over the changes of one table. A position is a place in the server's log, between two transactions as a rule."""
+
+    def __init__(self, options: PostgresCdcInputOptions, context: InputContext) -> None:
+        """Make an input that is not open yet.
+
+        :param options: the server, the publication and the table
+        :param context: what the rows are for
+        """
+        self._options = options
+        self._context = context
+        self._sessions = Sessions(_NAME, options)
+        self._slot = options.slot or slot_name(context.pipeline.id, context.endpoint)
+        self._table: FollowedTable | None = None
+        self._system: str | None = None
+        self._exporter: ReplicationConnection | None = None
+        self._snapshot: TableSnapshot | None = None
+        self._is_copied = False
+        self._has_given_rows = False
+        self._stream: ReplicationConnection | None = None
+        self._transactions = Transactions(0)
+        self._rows: ChangeRows | None = None
+        self._oids: set[int] = set()
+        self._failure: ConnectorFailure | None = None
+        self._watch = Watch(self._sessions, _NAME)
+        self._durable = 0
+
+    @property
+    def idle_limit_s(self) -> float:
+        """For how long the server waits for a pipeline that does not read."""
+        return _IDLE_LIMIT_S
+
+    def open(self, position: Position | None) -> None:
+        """Find the table and the slot; without a position, make the slot and begin with the rows of the table.
+
+        :raises ConnectorFailure: when the table cannot be followed; :class:`TransientConnectorFailure` when it may be later
+        """
+        with self._sessions.connect() as connection, self._sessions.failures("cannot prepare to follow the table"):
+            table = self._table = FollowedTable.find(connection, self._options.source_table, self._options.publication, _NAME)
+            table.check_identity(connection, self._context.schema.primary_key, _NAME)
+            self._watch.table = table
+            columns = table.columns_of_rows(connection)
+            rows = ArrowRows(self._context.schema, columns, f"{_NAME}: table {table.schema}.{table.name}", self._context.now)
+            slot = self._free_slot(connection)
+            if position is not None:
+                self._resume(position, slot)
+            elif self._options.snapshot:
+                self._begin_with_rows(connection, slot, table, rows)
+            else:
+                self._begin_with_changes(slot)
+
+    def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
+        """The next rows or changes.
+
+        :raises ConnectorFailure: when the table can be followed no more; :class:`TransientConnectorFailure` when it can be later
+        """
+        if self._snapshot is not None:
+            return self._read_rows(self._snapshot, max_records, timeout_s)
+        if self._failure is not None:
+            raise self._failure
+        with self._sessions.failures("cannot read the changes"):
+            portion = self._next_portion(max_records, timeout_s)
+        return None if portion is None else self._chunk_of(portion)
+
+    def commit(self, position: Position) -> None:
+        """The server need not keep what comes before a position."""
+        self._durable = max(self._durable, read_lsn(position["lsn"]))
+
+    def lag(self) -> Lag | None:
+        """How much log the server keeps for this input."""
+        end = self._watch.end
+        since = max(self._durable, 0)
+        return None if end is None or not since else Lag(bytes=max(0, end - since))
+
+    def rest(self) -> None:
+        """Let go of the slot; the next read takes it again."""
+        if self._stream is not None:
+            self._stop_stream()
+            self._transactions = self._transactions.again()
+        self._watch.close()
+
+    def close(self) -> None:
+        """Let go of the server."""
+        if self._snapshot is not None:
+            self._snapshot.close()
+            if not self._is_copied:
+                self._forget_slot()
+        self._stop_stream()
+        self._watch.close()
+
+    # The beginning.
+
+    def _free_slot(self, connection: psycopg.Connection[Any]) -> Slot | None:
+        """The slot. The server may need a moment to notice that an earlier reader has gone."""
+        deadline = time.monotonic() + _SLOT_WAIT_S
+        while (slot := Slot.find(connection, self._slot)) is not None and slot.holder is not None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return slot
+
+    def _resume(self, position: Position, slot: Slot | None) -> None:
+        table = self._followed()
+        if "rows" in position:
+            raise ConnectorFailure(
+                f"{_NAME}: the pipeline was stopped within the first rows of the table. Clear it and start it again."
+            )
+        place, name = read_lsn(position["lsn"]), position.get("slot", self._slot)
+        if slot is None:
+            raise ConnectorFailure(
+                f"{_NAME}: slot {name} is gone, and with it the changes since {lsn_text(place)}. Clear the pipeline and start "
+                "it again, so "
+                "that it reads the whole table."
+            )
+        slot.check_usable(_NAME)
+        slot.check_has(place, _NAME)
+        if position.get("table", table.oid) != table.oid:
+            raise self._another_table()
+        self._system = position.get("system")
+        self._durable = place
+        self._transactions = Transactions(place, int(position.get("messages", 0)))
+
+    def _begin_with_rows(
+        self, connection: psycopg.Connection[Any], slot: Slot | None, table: FollowedTable, rows: ArrowRows
+    ) -> None:
+        if slot is not None:
+            slot.check_usable(_NAME)
+            if self._options.slot is not None:
+                raise ConnectorFailure(
+                    f"{_NAME}: slot {self._slot} is there already, and the rows of the table can be read with a new one only. "
+                    "If nobody needs "
+                    f"it, SELECT pg_drop_replication_slot('{self._slot}'); or go on with its changes alone: option 'snapshot' false"
+                )
+            # One of this input, which was left before anything of it was kept.
+            connection.execute("SELECT pg_drop_replication_slot(%s)", (self._slot,))
+        exporter = self._exporter = ReplicationConnection(self._sessions)
+        self._system = exporter.system()
+        made = exporter.create_slot(self._slot)
+        self._transactions = Transactions(made.place)
+        self._snapshot = TableSnapshot(self._sessions, rows, table.source, made.snapshot)
+
+    def _begin_with_changes(self, slot: Slot | None) -> None:
+        if slot is not None:
+            slot.check_usable(_NAME)
+            self._transactions = Transactions(slot.confirmed)
+            return
+        maker = ReplicationConnection(self._sessions)
+        try:
+            self._system = maker.system()
+            self._transactions = Transactions(maker.create_slot(self._slot).place)
+        finally:
+            maker.close()
+
+    def _forget_slot(self) -> None:
+        """Drop a slot whose rows have not been copied, with which nobody can begin."""
+        if self._exporter is not None:
+            self._exporter.close()
+        with suppress(ConnectorFailure, psycopg.Error), self._sessions.connect() as connection:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", (self._slot,))
+
+    def _read_rows(self, snapshot: TableSnapshot, max_records: int, timeout_s: float) -> InputChunk | None:
+        """The next rows of the table.
+
+        They all are one transaction: nobody sees a part, and a pipeline that ends on the way has none of them.
+        """
+        if not self._is_copied:
+            with self._sessions.failures("cannot read the rows of the table"):
+                self._is_copied = snapshot.copy(timeout_s)
+            if not self._is_copied:
+                return None
+            if self._exporter is not None:
+                self._exporter.close()
+        parsed = snapshot.read(max_records)
+        position = self._position(Portion((), 0, self._transactions.place))
+        if snapshot.has_more:
+            self._has_given_rows = True
+            return _chunk(parsed, {**position, "rows": True}, ChunkInTransaction.MORE)
+        snapshot.forget()
+        self._snapshot = None
+        return _chunk(parsed, position, ChunkInTransaction.LAST if self._has_given_rows else None)
+
+    # The changes.
+
+    def _next_portion(self, max_records: int, timeout_s: float) -> Portion | None:
+        deadline = time.monotonic() + timeout_s
+        self._watch.look(is_quiet=not self._transactions.is_open)
+        stream = self._stream if self._stream is not None else self._start_stream()
+        self._rows_of_changes().begin()
+        while (portion := self._transactions.full(max_records)) is None:
+            left = 0.0 if self._transactions.has_whole else max(0.0, deadline - time.monotonic())
+            data = stream.next(self._durable, left)
+            if data is None:
+                break
+            try:
+                portion = self._take(data)
+            except ConnectorFailure as failure:
+                # What was committed before goes first.
+                self._failure = failure
+                break
+            if portion is not None:
+                return portion
+        if portion is None:
+            portion = self._transactions.whole()
+        if portion is None and self._failure is not None:
+            raise self._failure
+        if portion is None and stream.received - self._transactions.place >= _MOVED_BYTES:
+            portion = self._transactions.moved(stream.received)
+        return portion
+
+    def _take(self, data: bytes) -> Portion | None:
+        """Take a message.
+
+        :returns: the end of a transaction, of which parts were given before
+        """
+        message = decode(data)
+        match message:
+            case Begin():
+                self._transactions.begin()
+            case Commit():
+                return self._transactions.commit(message.end)
+            case Relation():
+                self._describe(message)
+            case Truncate():
+                if self._oids & set(message.oids):
+                    raise self._emptied()
+            case Insert() | Update() | Delete() if message.oid in self._oids and not self._transactions.next_is_known():
+                self._transactions.add(self._entries(message), len(data))
+        return None
+
+    def _entries(self, message: Insert | Update | Delete) -> Sequence[Entry]:
+        try:
+            return self._rows_of_changes().rows(message)
+        except RecordProblem as problem:
+            return [str(problem)]
+
+    def _describe(self, relation: Relation) -> None:
+        table = self._followed()
+        if (relation.schema, relation.name) != (table.schema, table.name):
+            return
+        if table.oid not in {0, relation.oid}:
+            raise self._another_table()
+        self._oids = {relation.oid}
+        self._rows_of_changes().describe(relation)
+
+    def _start_stream(self) -> ReplicationConnection:
+        stream = ReplicationConnection(self._sessions)
+        try:
+            system = stream.system()
+            if self._system not in {None, system}:
+                raise ConnectorFailure(
+                    f"{_NAME}: this is another server than the one whose changes were read before. Correct 'uri', or clear the "
+                    "pipeline and "
+                    "start it again, so that it reads the whole table."
+                )
+            self._system = system
+            stream.start(self._slot, self._options.publication, self._transactions.place)
+        except BaseException:
+            stream.close()
+            raise
+        self._stream = stream
+        return stream
+
+    def _stop_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close(self._durable)
+
+    def _rows_of_changes(self) -> ChangeRows:
+        if self._rows is None:
+            self._rows = ChangeRows(self._context.schema, self._context.now, self._type_of, _NAME)
+        return self._rows
+
+    def _type_of(self, oid: int) -> SourceType:
+        with self._sessions.connect() as connection:
+            return SourceTypes(connection).of(oid)
+
+    def _followed(self) -> FollowedTable:
+        if self._table is None:
+            raise ConnectorFailure(f"{_NAME} is not open")
+        return self._table
+
+    def _another_table(self) -> ConnectorFailure:
+        return ConnectorFailure(
+            f"{_NAME}: table {self._options.source_table} was dropped and made again, and the pipeline has the rows of the old "
+            "one. Clear the "
+            "pipeline and start it again."
+        )
+
+    def _emptied(self) -> ConnectorFailure:
+        return ConnectorFailure(
+            f"{_NAME}: table {self._options.source_table} was emptied by TRUNCATE, which does not say which rows it had. Clear "
+            "the pipeline and "
+            "start it again. Use DELETE in future, or leave truncation out: ALTER PUBLICATION ... SET (publish = 'insert, "
+            "update, delete')"
+        )
+
+    # Chunks.
+
+    def _chunk_of(self, portion: Portion) -> InputChunk:
+        buffer = RowBuffer(self._context.schema)
+        for entry in portion.entries:
+            if isinstance(entry, str):
+                buffer.reject(0, f"behind {lsn_text(portion.place)}: {entry}")
+            else:
+                buffer.add(entry.op, entry.row, entry.given)
+        transaction = None
+        if portion.is_part:
+            transaction = ChunkInTransaction.LAST if portion.ends else ChunkInTransaction.MORE
+        return _chunk(buffer.finish(portion.size_bytes, 0), self._position(portion), transaction)
+
+    def _position(self, portion: Portion) -> Position:
+        position: Position = {"lsn": lsn_text(portion.place), "slot": self._slot, "table": self._followed().oid}
+        if self._system is not None:
+            position["system"] = self._system
+        return {**position, "messages": portion.messages} if portion.messages else position
+
+
+def _chunk(parsed: Parsed | None, position: Position, transaction: ChunkInTransaction | None) -> InputChunk:
+    errors: Sequence[RecordError] = () if parsed is None else parsed.errors[-_MAX_KEPT_ERRORS:]
+    return InputChunk(
+        changes=None if parsed is None else parsed.changes,
+        records=0 if parsed is None else parsed.records,
+        size_bytes=0 if parsed is None else parsed.consumed,
+        position=position,
+        parse_errors=tuple(ConnectorError("parse", error.message, error.index) for error in errors),
+        num_parse_errors=0 if parsed is None else parsed.num_errors,
+        transaction=transaction,
+    )

@@ -1,0 +1,192 @@
+"""The messages in which a server describes what was changed (the output plugin ``pgoutput``, protocol version 1)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+
+class Missing(Enum):
+    """What stands where a value was not sent."""
+
+    UNCHANGED = "unchanged"
+    """A large value that an update did not change."""
+
+
+Value: TypeAlias = str | Missing | None
+"""The text of a value, or NULL."""
+TupleData: TypeAlias = list[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationColumn:
+    """A column of a table.
+
+    :param name: its name
+    :param type_oid: the number of its type
+    :param of_identity: whether it is part of what old rows are told by
+    """
+
+    name: str
+    type_oid: int
+    of_identity: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table as it is from here on.
+
+    :param oid: its number
+    :param schema: the schema that it is in
+    :param name: its name
+    :param has_full_identity: whether old rows come as a whole
+    :param columns: its columns in the order of values
+    """
+
+    oid: int
+    schema: str
+    name: str
+    has_full_identity: bool
+    columns: tuple[RelationColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A transaction begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A transaction ends.
+
+    :param end: the place in the log behind it
+    """
+
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """A row was inserted."""
+
+    oid: int
+    new: TupleData
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A row was updated.
+
+    :param old: the old row, or its key alone; None where neither was needed
+    :param old_is_key: whether it is the key alone
+    """
+
+    oid: int
+    old: TupleData | None
+    old_is_key: bool
+    new: TupleData
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """A row was deleted.
+
+    :param old: the row, or its key alone
+    :param old_is_key: whether it is the key alone
+    """
+
+    oid: int
+    old: TupleData
+    old_is_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Tables were emptied."""
+
+    oids: tuple[int, ...]
+
+
+Message: TypeAlias = Relation | Begin | Commit | Insert | Update | Delete | Truncate
+_COLUMN: Final = struct.Struct(">Ii")
+_COMMIT: Final = struct.Struct(">BQQQ")
+_FULL: Final = b"f"
+
+
+def decode(data: bytes) -> Message | None:
+    """A message; None for one that says nothing of rows.
+
+    :param data: its bytes
+    :raises ValueError: when it is of a kind that was not asked for
+    """
+    kind = data[:1]
+    match kind:
+        case b"I":
+            return Insert(_oid(data), _tuple(data, 6)[0])
+        case b"U":
+            return _update(data)
+        case b"D":
+            return Delete(_oid(data), _tuple(data, 6)[0], data[5:6] == b"K")
+        case b"B":
+            return Begin()
+        case b"C":
+            return Commit(_COMMIT.unpack_from(data, 1)[2])
+        case b"R":
+            return _relation(data)
+        case b"T":
+            count = int.from_bytes(data[1:5])
+            return Truncate(struct.unpack_from(f">{count}I", data, 6))
+        case b"Y" | b"O" | b"M":
+            return None
+    raise ValueError(f"the server sent a message of an unknown kind, {kind!r}")
+
+
+def _oid(data: bytes) -> int:
+    return int.from_bytes(data[1:5])
+
+
+def _update(data: bytes) -> Update:
+    mark = data[5:6]
+    if mark == b"N":
+        return Update(_oid(data), None, False, _tuple(data, 6)[0])
+    old, end = _tuple(data, 6)
+    return Update(_oid(data), old, mark == b"K", _tuple(data, end + 1)[0])
+
+
+def _tuple(data: bytes, at: int) -> tuple[TupleData, int]:
+    """The values that begin at a place, and the place behind them."""
+    values: TupleData = []
+    count = int.from_bytes(data[at : at + 2])
+    at += 2
+    for _ in range(count):
+        mark = data[at]
+        if mark == 0x74:  # t: a text
+            begin = at + 5
+            at = begin + int.from_bytes(data[at + 1 : begin])
+            values.append(data[begin:at].decode())
+            continue
+        values.append(None if mark == 0x6E else Missing.UNCHANGED)
+        at += 1
+    return values, at
+
+
+def _relation(data: bytes) -> Relation:
+    schema, at = _name(data, 5)
+    name, at = _name(data, at)
+    identity, count = data[at : at + 1], int.from_bytes(data[at + 1 : at + 3])
+    at += 3
+    columns = []
+    for _ in range(count):
+        of_identity = bool(data[at] & 1)
+        column, at = _name(data, at + 1)
+        type_oid, _ = _COLUMN.unpack_from(data, at)
+        at += _COLUMN.size
+        columns.append(RelationColumn(column, type_oid, of_identity))
+    return Relation(_oid(data), schema, name, identity == _FULL, tuple(columns))
+
+
+def _name(data: bytes, at: int) -> tuple[str, int]:
+    end = data.index(b"\0", at)
+    return data[at:end].decode(), end + 1

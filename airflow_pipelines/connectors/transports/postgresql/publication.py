@@ -1,0 +1,225 @@
+"""What a pipeline follows: a table, the publication that has it, and the slot that keeps the log for it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.transports.postgresql.lsn import lsn_text, read_lsn
+from airflow_pipelines.connectors.transports.postgresql.names import parts, quoted
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, SourceTypes
+
+_OTHER_LETTERS: Final = re.compile(r"[^a-z0-9_]+")
+_IDENTITY: Final = """
+SELECT c.relreplident::text, array(
+    SELECT a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+    WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s
+"""
+_PUBLISHED: Final = """
+SELECT to_jsonb(t) -> 'attnames', to_jsonb(t) ->> 'rowfilter' FROM pg_publication_tables t
+WHERE pubname = %s AND schemaname = %s AND tablename = %s
+"""
+_SLOT: Final = """
+SELECT s.plugin, s.database, s.confirmed_flush_lsn::text, coalesce(s.wal_status, ''), s.active_pid,
+    a.application_name, host(a.client_addr)
+FROM pg_replication_slots s LEFT JOIN pg_stat_activity a ON a.pid = s.active_pid WHERE s.slot_name = %s
+"""
+
+
+def slot_name(pipeline: str, endpoint: str) -> str:
+    """The slot of an input: another one for each, and one that people recognize.
+
+    :param pipeline: the pipeline's id
+    :param endpoint: ``relation.connector``
+    """
+    told = hashlib.sha256(f"{pipeline}/{endpoint}".encode()).hexdigest()[:12]
+    readable = _OTHER_LETTERS.sub("_", endpoint.lower()).strip("_")
+    return f"airflow_pipelines_{told}_{readable}"[:63].rstrip("_")
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedTable:
+    """A table of a publication.
+
+    :param schema: its schema
+    :param name: its name
+    :param publication: the publication
+    :param oid: its number, another one for a table of the same name that was made later
+    :param columns: the columns that are published; None for all
+    :param filter: the rows that are published, as SQL; None for all
+    """
+
+    schema: str
+    name: str
+    publication: str
+    oid: int = 0
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+
+    @property
+    def sql(self) -> str:
+        """The name in SQL."""
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    @property
+    def source(self) -> str:
+        """What a query of the published rows has behind FROM."""
+        return self.sql if self.filter is None else f"{self.sql} WHERE {self.filter}"
+
+    def columns_of_rows(self, connection: psycopg.Connection[Any]) -> list[tuple[str, SourceType]]:
+        """Names and types of the columns that are published.
+
+        :param connection: to the database
+        """
+        types = SourceTypes(connection)
+        described = connection.execute(f"SELECT * FROM {self.sql} LIMIT 0".encode()).description or ()
+        return [
+            (column.name, types.of(column.type_code)) for column in described if self.columns is None or column.name in self.columns
+        ]
+
+    @classmethod
+    def find(cls, connection: psycopg.Connection[Any], table: str, publication: str, where: str) -> FollowedTable:
+        """The table of a name as people write it.
+
+        :param connection: to the database
+        :param table: such as ``sales.orders``
+        :param publication: the publication that must have it
+        :param where: for messages
+        :raises ConnectorFailure: when there is no such table or publication, or the one does not have the other
+        """
+        try:
+            schema, name = parts(table)
+        except ValueError as error:
+            raise ConnectorFailure(f"{where}: option 'source_table': {error}") from error
+        schema = schema or "public"
+        found = cls(schema, name, publication)
+        oid = connection.execute("SELECT to_regclass(%s)::oid", (found.sql,)).fetchone()
+        if oid is None or oid[0] is None:
+            raise ConnectorFailure(
+                f"{where}: there is no table {schema}.{name}. Correct the option 'source_table', or make it again."
+            )
+        if connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (publication,)).fetchone() is None:
+            raise ConnectorFailure(
+                f"{where}: there is no publication {publication!r}. Make it: CREATE PUBLICATION {quoted(publication)} FOR "
+                f"TABLE {found.sql}"
+            )
+        row = connection.execute(_PUBLISHED, (publication, schema, name)).fetchone()
+        if row is None:
+            raise ConnectorFailure(
+                f"{where}: publication {publication!r} does not have table {schema}.{name}. Add it: ALTER PUBLICATION "
+                f"{quoted(publication)} ADD TABLE {found.sql}; a partitioned table also needs SET (publish_via_partition_root "
+                "= true)"
+            )
+        columns, condition = row
+        return cls(schema, name, publication, oid[0], None if columns is None else tuple(columns), condition)
+
+    def check_identity(self, connection: psycopg.Connection[Any], key: tuple[str, ...], where: str) -> None:
+        """Make sure that updates and deletes say of which row they are.
+
+        :param connection: to the database
+        :param key: the primary key of the table in the pipeline
+        :param where: for messages
+        :raises ConnectorFailure: when they do not
+        """
+        row = connection.execute(
+            "SELECT pubupdate OR pubdelete FROM pg_publication WHERE pubname = %s", (self.publication,)
+        ).fetchone()
+        if row == (False,):
+            return
+        found = connection.execute(_IDENTITY, (self.schema, self.name)).fetchone()
+        identity, columns = found or ("n", [])
+        if identity == "f":
+            return
+        full = f"Let the server say all of old rows: ALTER TABLE {self.sql} REPLICA IDENTITY FULL"
+        if not key:
+            raise ConnectorFailure(
+                f"{where}: the table in the pipeline has no primary key, and updates and deletes of {self.schema}.{self.name} "
+                "do not say all of "
+                f"their old rows. Give it a primary key. Or: {full}"
+            )
+        missing = sorted({name.lower() for name in key} - {name.lower() for name in columns})
+        if missing:
+            told = ", ".join(columns) or "nothing"
+            raise ConnectorFailure(
+                f"{where}: the primary key of the table in the pipeline has {', '.join(missing)}, and updates and deletes of "
+                f"{self.schema}.{self.name} say of old rows: {told}. {full}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A slot as the server has it.
+
+    :param name: its name
+    :param confirmed: the place up to which nothing need be sent again
+    :param is_lost: whether the server has thrown away what it needs
+    :param holder: who uses it; None for nobody
+    :param is_foreign: whether it is of another database, or for another kind of reader
+    """
+
+    name: str
+    confirmed: int
+    is_lost: bool
+    holder: str | None
+    is_foreign: bool
+
+    @classmethod
+    def find(cls, connection: psycopg.Connection[Any], name: str) -> Slot | None:
+        """The slot of a name; None when there is none."""
+        row = connection.execute(_SLOT, (name,)).fetchone()
+        if row is None:
+            return None
+        plugin, database, confirmed, status, pid, application, address = row
+        holder = (
+            None
+            if pid is None
+            else f"process {pid} of the server, for {application or 'a client'} at {address or 'its own machine'}"
+        )
+        foreign = plugin != "pgoutput" or database != connection.info.dbname
+        return cls(name, 0 if confirmed is None else read_lsn(confirmed), status == "lost", holder, foreign)
+
+    def check_usable(self, where: str) -> None:
+        """Make sure that changes can be read from it.
+
+        :param where: for messages
+        :raises ConnectorFailure: when they cannot; :class:`TransientConnectorFailure` while somebody else reads them
+        """
+        if self.is_foreign:
+            raise ConnectorFailure(
+                f"{where}: slot {self.name} is not one of pgoutput in this database. Name another one in option 'slot'."
+            )
+        if self.is_lost:
+            raise ConnectorFailure(
+                f"{where}: slot {self.name} has lost changes, because the server keeps no more of its log "
+                "(max_slot_wal_keep_size). Drop it, "
+                f"SELECT pg_drop_replication_slot('{self.name}'), clear the pipeline and start it again, so that it reads the "
+                "whole table."
+            )
+        if self.holder is not None:
+            raise TransientConnectorFailure(
+                f"{where}: slot {self.name} is used by somebody else ({self.holder}). It is tried again until it is free; end "
+                "the other one, "
+                "or name another slot in option 'slot'."
+            )
+
+    def check_has(self, place: int, where: str) -> None:
+        """Make sure that nothing behind a place is gone.
+
+        :param place: where reading goes on
+        :param where: for messages
+        :raises ConnectorFailure: when something is
+        """
+        if self.confirmed > place:
+            raise ConnectorFailure(
+                f"{where}: slot {self.name} has been moved on to {lsn_text(self.confirmed)}, and the pipeline goes on at "
+                f"{lsn_text(place)}: the "
+                "changes between are gone. That is so after a start from an older checkpoint, or when somebody else has read "
+                "from the "
+                "slot. Clear the pipeline and start it again, so that it reads the whole table."
+            )

@@ -1,0 +1,137 @@
+"""Collects the changes of transactions until a chunk is full, and never mixes half a transaction with anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from airflow_pipelines.connectors.transports.postgresql.change_rows import ChangedRow
+
+Entry: TypeAlias = "ChangedRow | str"
+"""A change, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Changes for one chunk.
+
+    :param entries: the changes
+    :param size_bytes: what they were sent as
+    :param place: the place in the log behind the newest transaction that has been given as a whole
+    :param messages: how many messages of the next transaction have been given with this and earlier portions
+    :param is_part: whether it is a part of a transaction
+    :param ends: whether a transaction ends with it that began with an earlier portion
+    """
+
+    entries: Sequence[Entry]
+    size_bytes: int
+    place: int
+    messages: int = 0
+    is_part: bool = False
+    ends: bool = False
+
+
+@dataclass(slots=True)
+class _Collected:
+    entries: list[Entry] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, entries: Sequence[Entry], size_bytes: int) -> None:
+        self.entries.extend(entries)
+        self.size_bytes += size_bytes
+
+
+class Transactions:
+    """The transactions of a stream, from a place in the log on.
+
+    :param place: the place
+    :param messages: how many messages of the first transaction were given before, and are passed over
+    """
+
+    def __init__(self, place: int, messages: int = 0) -> None:
+        self.place = place
+        """The place behind the newest transaction that was given, or can be, as a whole."""
+        self._given_place = place
+        self._given = messages
+        self._seen = 0
+        self._whole = _Collected()
+        self._open = _Collected()
+        self.is_open = False
+        """Whether a transaction has begun and not ended."""
+
+    def begin(self) -> None:
+        """A transaction begins."""
+        self.is_open = True
+        self._seen = 0
+        self._open = _Collected()
+
+    def next_is_known(self) -> bool:
+        """Count a message of the open transaction: whether it was given before."""
+        self._seen += 1
+        return self._seen <= self._given
+
+    def add(self, entries: Sequence[Entry], size_bytes: int) -> None:
+        """Add what a message of the open transaction told.
+
+        :param entries: its changes
+        :param size_bytes: its size
+        """
+        self._open.add(entries, size_bytes)
+
+    def commit(self, place: int) -> Portion | None:
+        """The open transaction ends.
+
+        :param place: the place in the log behind it
+        :returns: its last portion, when others were given before
+        """
+        self.is_open = False
+        self.place = place
+        last, self._open = self._open, _Collected()
+        if self._given:
+            self._given = 0
+            self._given_place = place
+            return Portion(last.entries, last.size_bytes, place, is_part=True, ends=True)
+        self._whole.add(last.entries, last.size_bytes)
+        return None
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether there is a change of a transaction that has come as a whole."""
+        return bool(self._whole.entries)
+
+    def full(self, most: int) -> Portion | None:
+        """A portion, when there is more than a chunk may have.
+
+        :param most: how many changes that are
+        """
+        if len(self._whole.entries) + len(self._open.entries) < most:
+            return None
+        return self.whole() or self._part()
+
+    def whole(self) -> Portion | None:
+        """All transactions that have come as a whole; None when there is none with a change."""
+        if not self._whole.entries:
+            return None
+        found, self._whole = self._whole, _Collected()
+        self._given_place = self.place
+        return Portion(found.entries, found.size_bytes, self.place)
+
+    def moved(self, place: int) -> Portion | None:
+        """Nothing was changed up to a place; None while there is something to give first.
+
+        :param place: the place
+        """
+        if self.is_open or self._whole.entries or place <= self._given_place:
+            return None
+        self.place = self._given_place = place
+        return Portion((), 0, place)
+
+    def again(self) -> Transactions:
+        """What collects the same stream once more, from behind what was given."""
+        return Transactions(self._given_place, self._given)
+
+    def _part(self) -> Portion:
+        found, self._open = self._open, _Collected()
+        self._given = self._seen
+        return Portion(found.entries, found.size_bytes, self._given_place, self._given, is_part=True)

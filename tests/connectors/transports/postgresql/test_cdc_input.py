@@ -1,0 +1,449 @@
+"""Following a table: its rows, then its changes, transactions as a whole, places to go on from, and what goes wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.connectors.base import (
+    ChunkInTransaction,
+    Committing,
+    ConnectorFailure,
+    InputChunk,
+    InputTransport,
+    Lagging,
+    Resting,
+    TransientConnectorFailure,
+)
+from airflow_pipelines.connectors.transports.postgresql import cdc_input
+from airflow_pipelines.engine.changes import GIVEN
+from airflow_pipelines.engine.schema import RelationSchema
+from tests.connectors.relations import col, relation
+from tests.connectors.transports.postgresql.sources import errors, opened, rows
+from tests.fixtures.postgresql import Database
+
+KEYED = replace(relation(col("id", "BIGINT", null=False), col("name", "VARCHAR")), primary_key=("id",))
+BAG = relation(col("id", "BIGINT"), col("name", "VARCHAR"))
+TABLE = ("CREATE TABLE t (id int PRIMARY KEY, name text)", "CREATE PUBLICATION p FOR TABLE t")
+FULL = "ALTER TABLE t REPLICA IDENTITY FULL"
+
+
+def follow(database: Database, schema: RelationSchema = KEYED, position: Any = None, **options: Any) -> InputTransport:
+    config = {"uri": database.url, "publication": "p", "source_table": "t", **options}
+    return opened(schema, "postgres_cdc_input", position, **config)
+
+
+def read_until(source: InputTransport, done: Callable[[list[InputChunk]], bool], max_records: int = 1000) -> list[InputChunk]:
+    chunks: list[InputChunk] = []
+    deadline = time.monotonic() + 30
+    while not done(chunks):
+        assert time.monotonic() < deadline, rows(*chunks)
+        chunk = source.read(max_records, 0.2)
+        if chunk is not None:
+            chunks.append(chunk)
+    return chunks
+
+
+def read_rows(source: InputTransport, count: int, max_records: int = 1000) -> list[InputChunk]:
+    """Chunks with at least so many changes."""
+    return read_until(source, lambda chunks: sum(chunk.records for chunk in chunks) >= count, max_records)
+
+
+def read_first(source: InputTransport) -> InputChunk:
+    return read_until(source, lambda chunks: bool(chunks))[0]
+
+
+def read_nothing(source: InputTransport) -> None:
+    for _ in range(3):
+        assert source.read(1000, 0.1) is None
+
+
+def plain(*chunks: InputChunk) -> list[tuple[Any, ...]]:
+    """Operation, id and name of each change."""
+    return [(row["__op"], row["id"], row["name"]) for row in rows(*chunks)]
+
+
+def failure_of(source: InputTransport) -> ConnectorFailure:
+    with pytest.raises(ConnectorFailure) as failure:
+        read_until(source, lambda _: False)
+    source.close()
+    return failure.value
+
+
+def slot_of(database: Database) -> str:
+    [[name]] = database.rows("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
+    return str(name)
+
+
+def test_rows_come_first_and_then_what_changes(database: Database) -> None:
+    database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a'), (2, NULL)")
+    source = follow(database)
+    # It is there already when the rows are read, and is none of them.
+    database.execute("INSERT INTO t VALUES (3, 'c')")
+    first = read_first(source)
+    assert sorted(plain(first), key=str) == [(1, 1, "a"), (1, 2, None)]
+    assert first.transaction is None
+    assert plain(*read_rows(source, 1)) == [(1, 3, "c")]
+    database.execute("UPDATE t SET name = 'x' WHERE id = 1", "DELETE FROM t WHERE id = 2", "UPDATE t SET id = 9 WHERE id = 3")
+    assert plain(*read_rows(source, 4)) == [(1, 1, "x"), (-1, 2, None), (-1, 3, None), (1, 9, "c")]
+    read_nothing(source)
+    source.close()
+
+
+def test_a_table_without_rows_and_changes_of_others(database: Database) -> None:
+    database.execute(*TABLE, "CREATE TABLE u (id int PRIMARY KEY, name text)", "ALTER PUBLICATION p ADD TABLE u")
+    source = follow(database)
+    first = read_first(source)
+    assert (first.records, first.changes) == (0, None)
+    database.transaction("INSERT INTO u VALUES (1, 'u')", "INSERT INTO t VALUES (1, 't')", "DELETE FROM u")
+    assert plain(*read_rows(source, 1)) == [(1, 1, "t")]
+    source.close()
+
+
+def test_a_table_without_a_key_needs_whole_old_rows(database: Database) -> None:
+    database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    with pytest.raises(ConnectorFailure, match=r'ALTER TABLE "public"."t" REPLICA IDENTITY FULL'):
+        follow(database, BAG)
+    database.execute(FULL)
+    source = follow(database, BAG)
+    assert len(rows(read_first(source))) == 2
+    database.execute("UPDATE t SET name = 'x' WHERE id = 1", "DELETE FROM t WHERE id = 2")
+    assert plain(*read_rows(source, 3)) == [(-1, 1, "a"), (1, 1, "x"), (-1, 2, "b")]
+    # Somebody takes it back while the pipeline runs.
+    database.execute("ALTER TABLE t REPLICA IDENTITY DEFAULT", "DELETE FROM t WHERE id = 1")
+    assert "does not say all of the old row" in str(failure_of(source))
+
+
+def test_a_publication_of_inserts_needs_no_old_rows(database: Database) -> None:
+    database.execute(TABLE[0], "CREATE PUBLICATION p FOR TABLE t WITH (publish = 'insert')")
+    source = follow(database, BAG)
+    read_first(source)
+    database.execute("INSERT INTO t VALUES (1, 'a')", "DELETE FROM t", "INSERT INTO t VALUES (2, 'b')")
+    assert plain(*read_rows(source, 2)) == [(1, 1, "a"), (1, 2, "b")]
+    source.close()
+
+
+def test_the_key_of_the_pipeline_is_told_by_old_rows(database: Database) -> None:
+    database.execute(*TABLE)
+    by_name = replace(KEYED, primary_key=("name",), columns=(KEYED.columns[0], col("name", "VARCHAR", null=False)))
+    with pytest.raises(
+        ConnectorFailure, match=r"has name, and updates and deletes of public.t say of old rows: id. Let the server"
+    ):
+        follow(database, by_name)
+    database.execute(FULL)
+    source = follow(database, by_name)
+    read_first(source)
+    database.execute("INSERT INTO t VALUES (1, 'a')", "UPDATE t SET name = 'b'", "DELETE FROM t")
+    assert [(op, name) for op, _, name in plain(*read_rows(source, 4))] == [(1, "a"), (-1, "a"), (1, "b"), (-1, "b")]
+    source.close()
+
+
+LARGE = "string_agg(md5(i::text), '')"
+
+
+def test_large_values_that_an_update_leaves_alone(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, name text, large text)",
+        "ALTER TABLE t ALTER COLUMN large SET STORAGE EXTERNAL",
+        TABLE[1],
+        f"INSERT INTO t SELECT 1, 'a', {LARGE} FROM generate_series(1, 500) AS i",
+    )
+    schema = replace(KEYED, columns=(*KEYED.columns, col("large", "VARCHAR")))
+    source = follow(database, schema)
+    [before] = rows(read_first(source))
+    assert len(before["large"]) == 16_000
+    database.execute("UPDATE t SET name = 'b'")
+    [update] = rows(*read_rows(source, 1))
+    assert (update["__op"], update["name"], update[GIVEN]) == (2, "b", ["id", "name"])
+    # A key that changes would take the value along, which nobody has sent.
+    database.execute("UPDATE t SET id = 2")
+    chunks = read_until(source, lambda chunks: any(chunk.num_parse_errors for chunk in chunks))
+    assert "ALTER TABLE public.t REPLICA IDENTITY FULL" in errors(*chunks)[0]
+    database.execute(FULL, "UPDATE t SET id = 3")
+    old, new = rows(*read_rows(source, 2))
+    assert (old["__op"], old["id"], new["id"], new["large"]) == (-1, 2, 3, before["large"])
+    source.close()
+
+
+def test_transactions_come_as_a_whole(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database)
+    read_first(source)
+    database.execute("INSERT INTO t VALUES (-1, 'x')", "INSERT INTO t VALUES (-2, 'x')", "INSERT INTO t VALUES (-3, 'x')")
+    database.execute("INSERT INTO t SELECT i, 'n' || i FROM generate_series(1, 25) AS i", "DELETE FROM t WHERE id = -1")
+    time.sleep(0.5)
+    chunks = read_rows(source, 29, max_records=10)
+    assert [(chunk.records, chunk.transaction) for chunk in chunks if chunk.transaction is not None] == [
+        (10, ChunkInTransaction.MORE),
+        (10, ChunkInTransaction.MORE),
+        (5, ChunkInTransaction.LAST),
+    ]
+    assert [identity for _, identity, _ in plain(*chunks)] == [-1, -2, -3, *range(1, 26), -1]
+    source.close()
+
+
+def test_the_rows_of_a_large_table_are_one_transaction(database: Database) -> None:
+    database.execute(*TABLE, "INSERT INTO t SELECT i, 'n' || i FROM generate_series(1, 25) AS i")
+    source = follow(database)
+    chunks = read_rows(source, 25, max_records=10)
+    kinds = [chunk.transaction for chunk in chunks]
+    assert kinds == [ChunkInTransaction.MORE, ChunkInTransaction.MORE, ChunkInTransaction.LAST]
+    assert sorted(identity for _, identity, _ in plain(*chunks)) == list(range(1, 26))
+    with pytest.raises(ConnectorFailure, match="stopped within the first rows"):
+        follow(database, position=chunks[0].position)
+    source.close()
+
+
+def test_reading_goes_on_from_every_position(database: Database) -> None:
+    database.execute(*TABLE, "INSERT INTO t VALUES (0, 'first')")
+    source = follow(database)
+    first = read_first(source)
+    for number in range(1, 4):
+        database.execute(f"INSERT INTO t SELECT i, 'x' FROM generate_series({number * 10}, {number * 10 + 6}) AS i")
+    chunks = [first, *read_rows(source, 21, max_records=4)]
+    source.close()
+    identities = [identity for _, identity, _ in plain(*chunks)]
+    assert identities == [0, *range(10, 17), *range(20, 27), *range(30, 37)]
+    for number, chunk in enumerate(chunks):
+        read = sum(before.records for before in chunks[: number + 1])
+        source = follow(database, position=chunk.position)
+        if read < len(identities):
+            rest = read_rows(source, len(identities) - read, max_records=3)
+            assert [identity for _, identity, _ in plain(*rest)] == identities[read:]
+        # A transaction may end with nothing more than its end.
+        assert all(end is None or end.records == 0 for end in (source.read(1000, 0.1) for _ in range(3)))
+        source.close()
+
+
+def confirmed(database: Database) -> str:
+    [[place]] = database.rows("SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE database = current_database()")
+    return str(place)
+
+
+def test_the_server_forgets_only_what_is_durable(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database)
+    begin = read_first(source)
+    assert isinstance(source, Committing)
+    assert isinstance(source, Lagging)
+    database.execute("INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (2, 'b')")
+    one, *_ = chunks = read_rows(source, 2)
+    read_nothing(source)
+    assert confirmed(database) == begin.position["lsn"]
+    source.commit(one.position)
+    read_nothing(source)
+    assert confirmed(database) == one.position["lsn"]
+    source.commit(begin.position)
+    database.execute("INSERT INTO t VALUES (3, 'c')")
+    last = read_rows(source, 1)[-1]
+    source.commit(last.position)
+    # Nothing is read any more.
+    source.close()
+    deadline = time.monotonic() + 10
+    while confirmed(database) != last.position["lsn"]:
+        assert time.monotonic() < deadline
+    with pytest.raises(ConnectorFailure, match=r"has been moved on to .*the changes between are gone"):
+        follow(database, position=chunks[0].position if chunks[0] is not last else begin.position)
+
+
+def test_the_lag_is_the_log_that_the_server_keeps(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_pipelines.connectors.transports.postgresql.watch._EVERY_S", 0.0)
+    monkeypatch.setattr(cdc_input, "_MOVED_BYTES", 10_000)
+    database.execute(*TABLE, "CREATE TABLE u (v text)")
+    source = follow(database)
+    begin = read_first(source)
+    assert isinstance(source, Committing)
+    assert isinstance(source, Lagging)
+    source.commit(begin.position)
+    read_nothing(source)
+    before = source.lag()
+    assert before is not None
+    assert before.bytes is not None
+    database.execute("INSERT INTO u SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
+    # Changes of other tables move the position on, so that the server need not keep them.
+    moved = read_until(source, lambda chunks: bool(chunks))[-1]
+    assert moved.records == 0
+    lag = source.lag()
+    assert lag is not None
+    assert lag.bytes is not None
+    assert lag.bytes > before.bytes + 900_000
+    source.commit(moved.position)
+    read_nothing(source)
+    lag = source.lag()
+    assert lag is not None
+    assert lag.bytes is not None
+    assert lag.bytes < 100_000
+    source.close()
+
+
+def test_a_reader_that_rests_goes_on_where_it_was(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database)
+    read_first(source)
+    database.execute("INSERT INTO t SELECT i, 'x' FROM generate_series(1, 10) AS i")
+    chunks = read_rows(source, 4, max_records=4)
+    assert isinstance(source, Resting)
+    source.rest()
+    assert database.rows("SELECT active FROM pg_replication_slots WHERE database = current_database()") == [(False,)]
+    chunks += read_rows(source, 6, max_records=4)
+    assert [identity for _, identity, _ in plain(*chunks)] == list(range(1, 11))
+    assert chunks[-1].transaction is ChunkInTransaction.LAST
+    source.close()
+
+
+def test_malformed_values_are_counted_and_the_rest_goes_on(database: Database) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, name text, at timestamp)", TABLE[1])
+    source = follow(database, replace(KEYED, columns=(*KEYED.columns, col("at", "TIMESTAMP"))))
+    read_first(source)
+    database.transaction("INSERT INTO t VALUES (1, 'a', 'infinity')", "INSERT INTO t VALUES (2, 'b', now())")
+    [chunk] = read_rows(source, 1)
+    assert plain(chunk) == [(1, 2, "b")]
+    assert chunk.num_parse_errors == 1
+    assert "column 'at': \"infinity\" is not a timestamp" in errors(chunk)[0]
+    source.close()
+
+
+def test_columns_that_come_and_go(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database)
+    read_first(source)
+    database.execute("ALTER TABLE t ADD COLUMN more int", "INSERT INTO t VALUES (1, 'a', 5)", "ALTER TABLE t DROP COLUMN name")
+    database.execute("INSERT INTO t VALUES (2, 6)")
+    assert plain(*read_rows(source, 2)) == [(1, 1, "a"), (1, 2, None)]
+    database.execute(
+        "INSERT INTO t VALUES (3, 7)", "ALTER TABLE t ADD COLUMN name int4range", "INSERT INTO t VALUES (4, 8, '[1,2)')"
+    )
+    # What was committed before comes all the same.
+    assert plain(*read_rows(source, 1)) == [(1, 3, None)]
+    failure = failure_of(source)
+    assert "table public.t, as it is now: column 'name': int4range cannot be read" in str(failure)
+
+
+def test_truncation_is_not_followed(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database)
+    read_first(source)
+    database.execute("INSERT INTO t VALUES (1, 'a')", "TRUNCATE t")
+    assert plain(*read_rows(source, 1)) == [(1, 1, "a")]
+    assert "was emptied by TRUNCATE" in str(failure_of(source))
+
+
+def test_a_table_or_publication_that_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_pipelines.connectors.transports.postgresql.watch._EVERY_S", 0.1)
+    database.execute(*TABLE)
+    source = follow(database)
+    read_first(source)
+    database.execute("ALTER PUBLICATION p DROP TABLE t")
+    assert "publication 'p' does not have table public.t. Add it: ALTER PUBLICATION" in str(failure_of(source))
+    database.execute("DROP PUBLICATION p")
+    with pytest.raises(ConnectorFailure, match=r"there is no publication 'p'. Make it: CREATE PUBLICATION"):
+        follow(database)
+    database.execute(TABLE[1])
+    source = follow(database)
+    begin = read_first(source)
+    database.execute("DROP TABLE t")
+    assert "there is no table public.t" in str(failure_of(source))
+    database.execute(TABLE[0], "ALTER PUBLICATION p ADD TABLE t", "INSERT INTO t VALUES (1, 'a')")
+    with pytest.raises(ConnectorFailure, match="was dropped and made again"):
+        follow(database, position=begin.position)
+
+
+def test_a_slot_that_is_gone_or_taken(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database)
+    begin = read_first(source)
+    read_nothing(source)
+    with pytest.raises(TransientConnectorFailure, match=r"is used by somebody else .*for airflow-pipelines at 127.0.0.1"):
+        follow(database, position=begin.position)
+    source.close()
+    deadline = time.monotonic() + 10
+    while database.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database() AND active"):
+        assert time.monotonic() < deadline
+    database.execute(f"SELECT pg_drop_replication_slot('{slot_of(database)}')")
+    with pytest.raises(ConnectorFailure, match=r"is gone, and with it the changes since .*Clear the pipeline"):
+        follow(database, position=begin.position)
+
+
+def test_another_server_is_noticed(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database)
+    begin = read_first(source)
+    source.close()
+    elsewhere = follow(database, position={**begin.position, "system": "1"})
+    assert "this is another server than the one whose changes were read before" in str(failure_of(elsewhere))
+
+
+def test_named_slots(database: Database) -> None:
+    database.execute(*TABLE, "SELECT pg_create_logical_replication_slot('mine', 'pgoutput')", "INSERT INTO t VALUES (1, 'a')")
+    with pytest.raises(ConnectorFailure, match=r"slot mine is there already.*SELECT pg_drop_replication_slot\('mine'\)"):
+        follow(database, slot="mine")
+    source = follow(database, slot="mine", snapshot=False)
+    assert plain(*read_rows(source, 1)) == [(1, 1, "a")]
+    source.close()
+    database.execute("SELECT pg_create_logical_replication_slot('other', 'test_decoding')")
+    with pytest.raises(ConnectorFailure, match="slot other is not one of pgoutput"):
+        follow(database, slot="other", snapshot=False)
+    fresh = follow(database, slot="fresh", snapshot=False)
+    database.execute("INSERT INTO t VALUES (2, 'b')")
+    assert plain(*read_rows(fresh, 1)) == [(1, 2, "b")]
+    fresh.close()
+
+
+def test_a_start_that_was_lost_begins_again(database: Database) -> None:
+    database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a')")
+    for _ in range(2):
+        # Nothing of it is kept, as after a kill before the first checkpoint.
+        source = follow(database)
+        assert plain(read_first(source)) == [(1, 1, "a")]
+        source.close()
+        time.sleep(0.2)
+    assert slot_of(database).startswith("airflow_pipelines_")
+    unread = follow(database)
+    unread.close()
+    assert database.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()") == []
+
+
+def test_a_server_that_stops_and_starts(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database)
+    read_first(source)
+    database.execute("INSERT INTO t VALUES (1, 'a')")
+    last = read_rows(source, 1)[-1]
+    database.execute("INSERT INTO t VALUES (2, 'b')")
+    database.server.stop("immediate")
+    try:
+        failure = failure_of(source)
+        with pytest.raises(TransientConnectorFailure):
+            follow(database, position=last.position)
+    finally:
+        database.server.start()
+    assert isinstance(failure, TransientConnectorFailure)
+    source = follow(database, position=last.position)
+    assert plain(*read_rows(source, 1)) == [(1, 2, "b")]
+    source.close()
+
+
+def test_only_published_rows_and_columns(database: Database) -> None:
+    database.execute(
+        TABLE[0],
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        FULL,
+        "CREATE PUBLICATION p FOR TABLE t WHERE (id > 1)",
+    )
+    source = follow(database)
+    assert plain(read_first(source)) == [(1, 2, "b")]
+    database.execute("INSERT INTO t VALUES (0, 'x'), (3, 'c')", "UPDATE t SET id = -2 WHERE id = 2")
+    assert plain(*read_rows(source, 2)) == [(1, 3, "c"), (-1, 2, "b")]
+    source.close()
+
+
+def test_who_may_not_replicate_is_told(database: Database) -> None:
+    role = f"reader_{database.name}"
+    database.execute(*TABLE, f"CREATE ROLE {role} LOGIN", f"GRANT SELECT ON t TO {role}")
+    with pytest.raises(ConnectorFailure, match=r"replication role.*ALTER ROLE \.\.\. REPLICATION"):
+        follow(database, uri=database.url.replace("pipelines@", f"{role}@"))
+    database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
