@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.fast",
     "tests.fixtures.airflow",
     "tests.fixtures.postgresql",
+    "tests.fixtures.redis",
     "tests.fixtures.spark",
     "tests.fixtures.host",
     "tests.fixtures.kafka",

@@ -27,6 +27,7 @@ BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
     "iceberg_output": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_OUTPUT",
     "null_output": f"{_TRANSPORTS}.null_output:NULL_OUTPUT",
     "postgres_output": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_OUTPUT",
+    "redis_output": f"{_TRANSPORTS}.redis_output:REDIS_OUTPUT",
 }
 """``module:ATTRIBUTE`` of an ``OutputDefinition`` by the name of its transport."""
 

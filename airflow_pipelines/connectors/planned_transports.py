@@ -40,6 +40,5 @@ PLANNED_TRANSPORTS: Final[Mapping[str, PlannedTransport]] = {
     "nats_input": _input(),
     "nats_output": _output(),
     "pub_sub_input": _input(),
-    "redis_output": _output(),
 }
 """By name."""

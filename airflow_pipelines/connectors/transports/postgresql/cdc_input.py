@@ -76,6 +76,7 @@ class PostgresCdcInput:
         self._failure: ConnectorFailure | None = None
         self._watch = Watch(self._sessions, _NAME)
         self._durable = 0
+        self._confirmed = 0
 
     @property
     def idle_limit_s(self) -> float:
@@ -121,8 +122,7 @@ class PostgresCdcInput:
     def lag(self) -> Lag | None:
         """How much log the server keeps for this input."""
         end = self._watch.end
-        since = max(self._durable, 0)
-        return None if end is None or not since else Lag(bytes=max(0, end - since))
+        return None if end is None else Lag(bytes=max(0, end - max(self._durable, self._confirmed)))
 
     def rest(self) -> None:
         """Let go of the slot; the next read takes it again."""
@@ -167,7 +167,8 @@ class PostgresCdcInput:
         if position.get("table", table.oid) != table.oid:
             raise self._another_table()
         self._system = position.get("system")
-        self._durable = place
+        # The place itself need not be durable yet: reading goes on there after a lost connection, too.
+        self._confirmed = slot.confirmed
         self._transactions = Transactions(place, int(position.get("messages", 0)))
 
     def _begin_with_rows(
@@ -186,18 +187,21 @@ class PostgresCdcInput:
         exporter = self._exporter = ReplicationConnection(self._sessions)
         self._system = exporter.system()
         made = exporter.create_slot(self._slot)
+        self._confirmed = made.place
         self._transactions = Transactions(made.place)
         self._snapshot = TableSnapshot(self._sessions, rows, table.source, made.snapshot)
 
     def _begin_with_changes(self, slot: Slot | None) -> None:
         if slot is not None:
             slot.check_usable(_NAME)
+            self._confirmed = slot.confirmed
             self._transactions = Transactions(slot.confirmed)
             return
         maker = ReplicationConnection(self._sessions)
         try:
             self._system = maker.system()
-            self._transactions = Transactions(maker.create_slot(self._slot).place)
+            self._confirmed = maker.create_slot(self._slot).place
+            self._transactions = Transactions(self._confirmed)
         finally:
             maker.close()
 

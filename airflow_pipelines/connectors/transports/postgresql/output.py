@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.transports.postgresql.copy_texts import lines, texts_for
 from airflow_pipelines.connectors.transports.postgresql.names import quoted
 from airflow_pipelines.connectors.transports.postgresql.options import OutputMode, PostgresOutputOptions
-from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
+from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions, break_off
 from airflow_pipelines.connectors.transports.postgresql.step_table import StepTable
 from airflow_pipelines.connectors.transports.postgresql.target_table import TargetColumn, TargetTable
 from airflow_pipelines.engine.arrow import WEIGHT
@@ -46,6 +47,7 @@ class PostgresOutput:
         self._columns: list[TargetColumn] = []
         self._key: list[TargetColumn] = []
         self._steps: StepTable | None = None
+        self._writing = threading.Lock()
 
     def open(self, resumed: bool) -> None:
         """Connect, and look whether the table can take the view.
@@ -81,6 +83,22 @@ class PostgresOutput:
         :raises ConnectorFailure: when they cannot be written; nothing of them is
         :raises OvertakenError: when a later run of the pipeline writes the table
         """
+        with self._writing:
+            return self._write(step, changes)
+
+    def close(self) -> None:
+        """Let go of the server; may be called from another thread, where it ends a step that is being written."""
+        if self._connection is None:
+            return
+        if self._writing.acquire(blocking=False):
+            try:
+                self._connection.close()
+            finally:
+                self._writing.release()
+        else:
+            break_off(self._connection)
+
+    def _write(self, step: int, changes: Changes) -> tuple[int, int]:
         connection, steps = self._opened()
         fence = self._context.fence
         if fence is not None:
@@ -92,11 +110,6 @@ class PostgresOutput:
             if fence is not None:
                 fence.check()
             return written
-
-    def close(self) -> None:
-        """Let go of the server."""
-        if self._connection is not None:
-            self._connection.close()
 
     @property
     def _is_log(self) -> bool:

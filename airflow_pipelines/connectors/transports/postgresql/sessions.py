@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -137,6 +139,15 @@ class Sessions:
         path.touch(mode=0o600)
         path.write_text(text)
         return str(path)
+
+
+def break_off(connection: psycopg.Connection[Any]) -> None:
+    """End a connection that another thread waits for, which gets an error.
+
+    :param connection: the connection; whoever uses it has to close it
+    """
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as own:
+        own.shutdown(socket.SHUT_RDWR)
 
 
 def is_transient(error: psycopg.Error) -> bool:

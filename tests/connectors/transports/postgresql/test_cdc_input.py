@@ -238,6 +238,14 @@ def test_the_server_forgets_only_what_is_durable(database: Database) -> None:
     read_nothing(source)
     assert confirmed(database) == one.position["lsn"]
     source.commit(begin.position)
+    # A lost connection is no reason to forget what has been read and is not durable yet.
+    source.close()
+    again = follow(database, position=chunks[-1].position)
+    read_nothing(again)
+    assert confirmed(database) == one.position["lsn"]
+    again.close()
+    source = follow(database, position=chunks[-1].position)
+    assert isinstance(source, Committing)
     database.execute("INSERT INTO t VALUES (3, 'c')")
     last = read_rows(source, 1)[-1]
     source.commit(last.position)

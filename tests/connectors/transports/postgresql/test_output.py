@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+import time
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -119,6 +121,33 @@ def test_a_lost_connection_loses_no_half_of_a_step(database: Database) -> None:
     step(again, 1, ("a", 1, 1))
     again.close()
     assert contents(database) == [("a", 1)]
+
+
+def test_closing_ends_a_step_that_waits_for_others(database: Database) -> None:
+    database.execute(TABLE, "INSERT INTO totals VALUES ('a', 0)")
+    output = opened(database)
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            step(output, 1, ("a", 1, 1))
+        except ConnectorFailure as error:
+            failures.append(error)
+
+    with psycopg.connect(database.url) as blocking:
+        blocking.execute("UPDATE totals SET total = 7")
+        writer = threading.Thread(target=write)
+        writer.start()
+        deadline = time.monotonic() + 20
+        waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        while not database.rows(waits):
+            assert time.monotonic() < deadline
+        output.close()
+        writer.join(10)
+        assert not writer.is_alive()
+    assert isinstance(failures[0], TransientConnectorFailure)
+    output.close()
+    assert contents(database) == [("a", 7)]
 
 
 def test_a_later_run_ends_an_earlier_one(database: Database, tmp_path: Path) -> None:
