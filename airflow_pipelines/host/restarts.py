@@ -19,17 +19,21 @@ class Restart:
     """Another attempt.
 
     :param attempt: its number, from 2
-    :param of: a phrase about how many there may be
     :param delay_s: seconds until it begins
+    :param most: how many attempts there may be; None when failures are counted over a time
+    :param recent: of failures that are counted over a time, how many there were and how many there may be; else empty
     """
 
     attempt: int
-    of: str
     delay_s: float
+    most: int | None = None
+    recent: str = ""
 
     def describe(self) -> str:
         """A phrase for the log, as ``attempt 2 of 3 in 1 s``."""
-        return f"attempt {self.attempt} {self.of} in {self.delay_s:g} s"
+        most = "" if self.most is None else f" of {self.most}"
+        recent = f" ({self.recent})" if self.recent else ""
+        return f"attempt {self.attempt}{most} in {self.delay_s:g} s{recent}"
 
     def to_wire(self, reason: str) -> dict[str, Any]:
         """What the transition to the attempt tells.
@@ -67,12 +71,12 @@ class Restarts:
         if policy is None or delay is None:
             return None
         self.attempt += 1
-        return Restart(self.attempt, self._of(policy), delay)
-
-    def _of(self, policy: RestartPolicy) -> str:
         if policy.interval_ms is None:
-            return f"of {policy.attempts + 1}"
-        return f"(failure {self._decisions.counted} of at most {policy.attempts} in {policy.interval_ms / 1000:g} s)"
+            return Restart(self.attempt, delay, most=policy.attempts + 1)
+        interval = f"{policy.interval_ms / 1000:g} s"
+        return Restart(
+            self.attempt, delay, recent=f"failures in the last {interval}: {self._decisions.counted}, allowed: {policy.attempts}"
+        )
 
 
 def _is_of_stream_program(failure: Exception) -> bool:

@@ -39,9 +39,9 @@ def test_a_rate_says_how_many_failures_there_were() -> None:
     restarts = Restarts(lambda: next(times))
     told = [restarts.after(FAILURE, _program(1, 0, 60_000)) for _ in range(3)]
     assert [each and each.describe() for each in told] == [
-        "attempt 2 (failure 1 of at most 1 in 60 s) in 0 s",
+        "attempt 2 in 0 s (failures in the last 60 s: 1, allowed: 1)",
         None,
-        "attempt 3 (failure 1 of at most 1 in 60 s) in 0 s",
+        "attempt 3 in 0 s (failures in the last 60 s: 1, allowed: 1)",
     ]
 
 

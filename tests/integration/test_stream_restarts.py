@@ -169,7 +169,7 @@ def test_a_stop_ends_the_wait_for_the_next_attempt(embedded_client: PipelineClie
     pipeline.stop(force=False, timeout_s=60)
     assert time.monotonic() - began < 30
     assert not pipeline.deployment_error()
-    assert "attempt 2 (failure 1 of at most 2 in 3600 s) in 3600 s" in _log(pipeline, "now Suspended")
+    assert "attempt 2 in 3600 s (failures in the last 3600 s: 1, allowed: 2)" in _log(pipeline, "now Suspended")
     pipeline.start(timeout_s=120)
     assert _counts(pipeline) == {"a": (1, 0)}
 
