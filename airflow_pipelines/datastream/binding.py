@@ -81,7 +81,7 @@ def bind_execution(execution: Execution) -> JobExecutionResult:
         execution.settings,
         OwnCode((files, *execution.needs.files)),
         execution.execution_plan,
-        _needs(execution.needs, files),
+        execution.needs.to_json(files),
         execution.run,
     )
     (folder / PLAN).write_bytes(bind(execution.plan, execution.settings, str(files)).to_bytes())
@@ -130,29 +130,6 @@ def _caller() -> str:
     file = Path(frame.f_code.co_filename)
     shown = file.relative_to(Path.cwd()) if file.is_absolute() and file.is_relative_to(Path.cwd()) else file
     return f"{shown}:{frame.f_lineno}"
-
-
-def _needs(needs: PythonNeeds, files: Path) -> dict[str, Any]:
-    """What a program needs, with paths from the folder of its files where they are within it; empty when it needs nothing."""
-
-    def path(file: Path) -> str:
-        return str(file.relative_to(files) if file.is_relative_to(files) else file)
-
-    found: dict[str, Any] = {}
-    if needs.requirements is not None:
-        packages = needs.requirements.cached_packages
-        found["requirements"] = {
-            "text": needs.requirements.text,
-            "constraints": needs.requirements.constraints,
-            "cached_packages": None if packages is None else path(packages),
-        }
-    if needs.archives:
-        found["archives"] = [[path(archive.path), archive.target] for archive in needs.archives]
-    if needs.files:
-        found["files"] = [path(file) for file in needs.files]
-    if needs.executable is not None:
-        found["executable"] = needs.executable
-    return found
 
 
 def refuse_results(method: str) -> NoReturn:

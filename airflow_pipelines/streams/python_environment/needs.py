@@ -80,11 +80,37 @@ class PythonNeeds:
     files: tuple[Path, ...] = ()
     executable: str | None = None
 
+    def to_json(self, folder: Path) -> dict[str, Any]:
+        """What is needed, for JSON.
+
+        :param folder: the folder of the program's files; paths within it are given from there
+        :returns: an object that is empty when nothing is needed
+        """
+
+        def path(file: Path) -> str:
+            return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
+
+        found: dict[str, Any] = {}
+        if self.requirements is not None:
+            packages = self.requirements.cached_packages
+            found["requirements"] = {
+                "text": self.requirements.text,
+                "constraints": self.requirements.constraints,
+                "cached_packages": None if packages is None else path(packages),
+            }
+        if self.archives:
+            found["archives"] = [[path(archive.path), archive.target] for archive in self.archives]
+        if self.files:
+            found["files"] = [path(file) for file in self.files]
+        if self.executable is not None:
+            found["executable"] = self.executable
+        return found
+
     @classmethod
     def from_json(cls, parts: Mapping[str, Any], folder: Path) -> PythonNeeds:
-        """What a program said that it needs when it was bound to its pipeline.
+        """What :meth:`to_json` wrote.
 
-        :param parts: its dependencies as JSON
+        :param parts: what it wrote
         :param folder: the folder of its files, from which relative paths are
         :returns: the needs
         """

@@ -34,17 +34,17 @@ def test_two_archives_have_two_targets(tmp_path: Path) -> None:
         PythonNeeds(archives=(Archive(tmp_path / "a.zip", "data"), Archive(tmp_path / "b.zip", "data")))
 
 
-def test_needs_are_read_from_json_with_paths_from_the_folder_of_the_program(tmp_path: Path) -> None:
+def test_needs_are_written_as_json_and_read_with_paths_from_the_folder_of_the_program(tmp_path: Path) -> None:
     assert PythonNeeds.from_json({}, tmp_path) == PythonNeeds()
-    needs = PythonNeeds.from_json(
-        {
-            "requirements": {"text": "a==1\n", "constraints": "b<2\n", "cached_packages": "wheels"},
-            "archives": [["a.zip", "data"], ["/elsewhere/b.zip", "more"]],
-            "files": ["helper.py", "/elsewhere/c.py"],
-            "executable": "python3",
-        },
-        tmp_path,
-    )
+    assert PythonNeeds().to_json(tmp_path) == {}
+    parts = {
+        "requirements": {"text": "a==1\n", "constraints": "b<2\n", "cached_packages": "wheels"},
+        "archives": [["a.zip", "data"], ["/elsewhere/b.zip", "more"]],
+        "files": ["helper.py", "/elsewhere/c.py"],
+        "executable": "python3",
+    }
+    needs = PythonNeeds.from_json(parts, tmp_path)
+    assert needs.to_json(tmp_path) == parts
     assert needs == PythonNeeds(
         Requirements("a==1\n", "b<2\n", tmp_path / "wheels"),
         (Archive(tmp_path / "a.zip", "data"), Archive(Path("/elsewhere/b.zip"), "more")),
