@@ -13,7 +13,7 @@ from airflow_pipelines.streams.relations import RelationSink, RelationSource
 from airflow_pipelines.streams.worker.fed import FedSource, with_fed_sources, with_operators
 
 if TYPE_CHECKING:
-    from airflow_pipelines.streams.worker.relation_rows import RelationPorts
+    from airflow_pipelines.streams.worker.relation_ports import RelationPorts
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,6 @@ def _relation_ports(plan: Plan, schemas: Mapping[str, bytes]) -> RelationPorts |
     reads = any(isinstance(each, Read) and isinstance(each.source, RelationSource) for each in operators)
     if not reads and not any(isinstance(each, Write) and isinstance(each.sink, RelationSink) for each in operators):
         return None
-    from airflow_pipelines.streams.worker import relation_rows  # Arrow takes longer to be imported than all else together
+    from airflow_pipelines.streams.worker import relation_ports  # Arrow takes longer to be imported than all else together
 
-    return relation_rows.RelationPorts(plan, schemas)
+    return relation_ports.RelationPorts(plan, schemas)
