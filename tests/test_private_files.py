@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
+from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.private_files import OUTPUT_UMASK, current_umask, make_private_folder, make_private_tree
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
@@ -101,12 +101,12 @@ def test_what_a_program_writes_for_users_has_the_rights_they_would_give(tmp_path
     assert current_umask() == 0o077
     path = tmp_path / "new" / "folder" / "out.json"
     for resumed in (False, True):
-        sink = FileOutput(FileOutputOptions(path=str(path)), JsonOptions())
+        sink = FileOutput(str(path), JsonOptions())
         sink.open(resumed)
         sink.close()
         assert [mode(each) for each in (path.parent.parent, path.parent, path)] == [0o755, 0o755, 0o644]
     path.chmod(0o640)
-    sink = FileOutput(FileOutputOptions(path=str(path)), JsonOptions())
+    sink = FileOutput(str(path), JsonOptions())
     sink.open(True)
     sink.close()
     assert mode(path) == 0o640

@@ -6,7 +6,7 @@ of its system only where it opens something, since programs are compiled by proc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -186,6 +186,7 @@ class OutputDefinition:
     :param formats: the formats that it writes; empty for one that needs none
     :param guarantee: how often a change is in the target after a crash
     :param delivery: whether steps wait for the target
+    :param delivery_of: the same by the options as they are declared, for one that has several kinds of targets
     :param needs_index: whether a declaration must name an index of its view
     :param check: refuses, when a program is compiled, what the options alone do not say
     :param check_start: the same, when a pipeline starts
@@ -199,6 +200,7 @@ class OutputDefinition:
     formats: tuple[str, ...] = ()
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     delivery: Delivery = Delivery.QUEUED
+    delivery_of: Callable[[Mapping[str, Any]], Delivery] | None = None
     needs_index: bool = False
     check: Check | None = None
     check_start: Check | None = None

@@ -114,13 +114,15 @@ def formats_of(transport: str) -> tuple[str, ...]:
     return () if definition is None else definition.formats
 
 
-def delivery_of(transport: str) -> Delivery:
+def delivery_of(connector: Connector) -> Delivery:
     """When an output gets the changes of a step.
 
-    :param transport: the name of its transport
+    :param connector: its declaration
     """
-    definition = find_connector(transport)
-    return definition.delivery if isinstance(definition, OutputDefinition) else Delivery.QUEUED
+    definition = find_connector(connector.transport)
+    if not isinstance(definition, OutputDefinition):
+        return Delivery.QUEUED
+    return definition.delivery if definition.delivery_of is None else definition.delivery_of(connector.transport_config)
 
 
 def is_seekable(transport: str) -> bool:

@@ -146,7 +146,7 @@ class Endpoints:
             if connector.direction is ConnectorDirection.OUTPUT:
                 chosen = options[connector.endpoint]
                 key = key_columns(chosen.index, connector.relation, program.indexes)
-                output_opener, delivery = self._output_opener(connector, key), delivery_of(connector.transport)
+                output_opener, delivery = self._output_opener(connector, key), delivery_of(connector)
                 output = OutputEndpoint(connector, chosen, output_opener, delivery, services, key)
                 self.outputs[output.name] = output
                 if output.sends_snapshot:

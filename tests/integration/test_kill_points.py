@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 BOOTSTRAP = (
     Point("host.live", "LivePipeline.restore", Moment.AFTER),
     Point("engine.circuit", "Circuit.bootstrap", Moment.AFTER),
-    Point("connectors.transports.file_output", "FileOutput.write", Moment.AFTER),
+    Point("connectors.transports.files.line_output", "FileOutput.write", Moment.AFTER),
     Point("host.durability", "Durability.save_recovery_point", Moment.BEFORE),
     Point("engine.storage.journal", "Journal.discard", Moment.BEFORE),
 )

@@ -60,7 +60,7 @@ _FUNCTIONS = {
     "engine.storage.journal_end": ["JournalEndFile.write"],
     "host.durability": ["Durability.commit", "Durability.save_checkpoint", "Durability.save_recovery_point", "Durability.close"],
     "host.endpoints": ["Endpoints.deliver", "Endpoints.open_outputs", "Endpoints.close"],
-    "connectors.transports.file_output": ["FileOutput.write", "FileOutput.rewind"],
+    "connectors.transports.files.line_output": ["FileOutput.write", "FileOutput.rewind"],
     "connectors.transports.step_ends": ["StepEnds.add", "StepEnds.rewind"],
     # Checkpoints and copies of them.
     "engine.storage.checkpoint": ["CheckpointStore.save", "CheckpointStore.note", "CheckpointStore.garbage_collect"],

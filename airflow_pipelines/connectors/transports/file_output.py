@@ -1,273 +1,107 @@
-"""Writes a view's changes to a local file, one line per change."""
+"""Writes a view's changes to a local file, or as files of a folder, here or in an object store."""
 
 from __future__ import annotations
 
-import fcntl
-import io
-import logging
-import os
-import shutil
-import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from fsspec.core import url_to_fs
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.definition import Delivery, Guarantee, OutputContext, OutputDefinition
+from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport
+from airflow_pipelines.connectors.definition import Declared, Delivery, Guarantee, OutputContext, OutputDefinition
 from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.transports.step_ends import StepEnds
-from airflow_pipelines.engine.storage.fence import Fence
-from airflow_pipelines.private_files import make_output_file
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.connectors.transports.delta_table.columns import ColumnProblem, delta_schema
+from airflow_pipelines.connectors.transports.files.compression import Compression
+from airflow_pipelines.connectors.transports.files.file_writers import OP_COLUMN, FileLimits, parquet_files, text_files
+from airflow_pipelines.connectors.transports.files.folder_output import FolderOutput
+from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 
-logger = logging.getLogger(__name__)
-
-LOCK_S = 15.0
-"""How long a run waits for the file of one that it replaces, which notices that within seconds."""
-_TRIES = 3
-_ANEW = "Put it back as it was, or move it away and give the connector another name to start a new file."
+_OF_FOLDERS: Final = ("compression", "max_file_bytes", "max_file_rows", "storage_options")
 
 
 class FileOutputOptions(BaseModel):
     """Options of the transport.
 
-    :param path: the file to write, on the machine where the pipeline runs
+    :param path: the file to write, on the machine where the pipeline runs; with a slash at its end a folder of files, which may be
+        a URL that fsspec knows
+    :param max_file_bytes: how large a file of a folder becomes, about
+    :param max_file_rows: how many changes a file of a folder has at most
+    :param compression: of text files in a folder
+    :param storage_options: what fsspec needs to reach the folder
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(min_length=1)
+    max_file_bytes: int | None = Field(default=None, ge=1)
+    max_file_rows: int | None = Field(default=None, ge=1)
+    compression: Compression = Compression.NONE
+    storage_options: Mapping[str, Any] = Field(default_factory=dict, repr=False)
+
+    @model_validator(mode="after")
+    def _fit_the_path(self) -> FileOutputOptions:
+        if self.compression is Compression.AUTO:
+            raise ValueError("'compression' of an output is one of none, gzip, bz2, zstd, lz4")
+        if not _is_folder(self.path):
+            given = [name for name in _OF_FOLDERS if name in self.model_fields_set]
+            if given:
+                raise ValueError(f"{given[0]!r} is for folders of files; end 'path' with a slash to write one")
+            if "://" in self.path and not self.path.startswith("file://"):
+                raise ValueError("nothing can be appended to an object; end 'path' with a slash to write a folder of files")
+        return self
 
 
-class FileOutput:
-    """Appends each step's changes to a file, on disk before :meth:`write` returns.
-
-    Where each step ends is kept in the pipeline's storage. With it a restarted pipeline takes back what was written after the
-    checkpoint it goes on from (:meth:`rewind`), so that a step is in the file once however often it was computed. The file is
-    locked while it is open, and what others did to it is noticed.
-    """
-
-    def __init__(
-        self,
-        options: FileOutputOptions,
-        encoding: CsvOptions | JsonOptions,
-        positions: Path | None = None,
-        fence: Fence | None = None,
-    ) -> None:
-        """Make an output that is not open yet.
-
-        :param positions: the file in the pipeline's storage that says where steps end; None for a pipeline without storage
-        :param fence: the epoch of the run that writes; None where there is no other
-        """
-        self._path = Path(options.path).expanduser().absolute()
-        self._positions = positions
-        self._fence = fence
-        self._ends = StepEnds(positions, None if fence is None else fence.epoch)
-        self._encoding = encoding
-        self._texts = _texts_of(encoding)
-        self._file: io.FileIO | None = None
-
-    def open(self, resumed: bool) -> None:
-        """Start a new file, or go on with the one that is there when ``resumed``, without what a crash left unfinished.
-
-        :raises ConnectorFailure: when the file cannot be written, another output writes it, or it is not as it was left
-        :raises OvertakenError: when a later run of the pipeline writes it
-        """
-        self._check_newest()
-        try:
-            wait_s = LOCK_S if self._ends.exists else 0.0
-            known = resumed and self._known()
-            missing = known and self._ends.end > 0 and not self._path.exists()
-            if missing:
-                raise self._failure(f"the file is gone, which had {self._ends.end} bytes after step {self._ends.step}. {_ANEW}")
-            make_output_file(self._path)
-            file = io.FileIO(self._path, "a+")
-            try:
-                self._lock(file, wait_s)
-                self._begin(file, resumed, known)
-            except BaseException:
-                file.close()
-                raise
-            self._file = file
-        except OSError as error:
-            raise ConnectorFailure(
-                f"file_output cannot write {self._path}: {error.strerror or error}. Check that the folder may be written by the "
-                "user that runs the pipeline."
-            ) from error
-
-    def _known(self) -> bool:
-        """Whether it is known what an earlier incarnation wrote."""
-        if self._ends.read():
-            return True
-        beside = self._path.with_name(self._path.name + ".steps")
-        if self._positions is None or self._positions.exists() or not beside.is_file():
-            return False
-        # Earlier releases kept it there.
-        self._positions.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(beside, self._positions)
-        return self._ends.read()
-
-    def _lock(self, file: io.FileIO, limit_s: float) -> None:
-        """Lock the file. One that this pipeline wrote before may be held by a run that has yet to notice that it was replaced."""
-        deadline = time.monotonic() + limit_s
-        while True:
-            try:
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() < deadline:
-                    time.sleep(0.1)
-                    continue
-                raise self._failure(
-                    "another output writes this file, of this or another pipeline, and two would mix their lines. Give each a path "
-                    "of its own, or stop the other pipeline."
-                ) from error
-            return
-
-    def _begin(self, file: io.FileIO, resumed: bool, known: bool) -> None:
-        size = os.fstat(file.fileno()).st_size
-        if known:
-            self._check_size(size)
-            file.truncate(self._ends.end)
-            return
-        if resumed and size:
-            raise self._failure(
-                "the pipeline's storage does not say which steps this file holds, so that they could come twice. Move it away to "
-                "start a new one with the next step."
-            )
-        file.truncate(0)
-        self._ends.begin(-1, 0)
-
-    def _check_size(self, size: int) -> None:
-        if size < self._ends.end:
-            raise self._failure(f"it has {size} bytes and had {self._ends.end} after step {self._ends.step}. {_ANEW}")
-
-    def write(self, step: int, changes: Changes) -> tuple[int, int]:
-        """Append a step's changes, in place of what was written for this or a later step before.
-
-        :returns: how many changes and how many bytes were written
-        :raises OvertakenError: when a later run of the pipeline writes the file
-        """
-        file = self._opened()
-        self._check_newest()
-        if self._ends.step >= step:
-            self.rewind(step - 1)
-        begin = self._ends.end
-        try:
-            for _ in range(_TRIES):
-                self._check_unchanged(file)
-                records, size = self._appended(file, changes)
-                os.fsync(file.fileno())
-                self._check_newest()
-                if os.fstat(file.fileno()).st_size == begin + size:
-                    break
-            else:
-                raise self._failure("another process writes into the file all the time. Give it a path of its own.")
-            self._ends.add(step, begin + size)
-        except OSError as error:
-            raise ConnectorFailure(f"file_output cannot write {self._path}: {error.strerror or error}") from error
-        return records, size
-
-    def _appended(self, file: io.FileIO, changes: Changes) -> tuple[int, int]:
-        records = size = 0
-        for table in changes.tables():
-            texts = list(self._texts(table))
-            records += len(texts)
-            size += _append(file, self._framed(texts).encode())
-        return records, size
-
-    def _check_newest(self) -> None:
-        if self._fence is not None:
-            self._fence.check()
-
-    def _check_unchanged(self, file: io.FileIO) -> None:
-        """Refuse to go on with a file that somebody deleted, replaced or cut: its readers would miss changes.
-
-        What somebody added is taken back, as it is at a start: a run that was replaced may have had it on its way.
-        """
-        ours = os.fstat(file.fileno())
-        try:
-            there = self._path.stat()
-        except FileNotFoundError:
-            raise self._failure(f"somebody deleted the file, which had {self._ends.end} bytes. {_ANEW}") from None
-        if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
-            raise self._failure(f"somebody replaced the file by another. {_ANEW}")
-        self._check_size(ours.st_size)
-        if ours.st_size > self._ends.end:
-            logger.warning("file_output %s: %d bytes that others added are taken back", self._path, ours.st_size - self._ends.end)
-            self._check_newest()
-            file.truncate(self._ends.end)
-
-    def rewind(self, step: int) -> None:
-        """Take back what was written after ``step``.
-
-        :raises ConnectorFailure: when that is too long ago to be known
-        :raises OvertakenError: when a later run of the pipeline writes the file
-        """
-        file = self._opened()
-        self._check_newest()
-        if not self._ends.rewind(step):
-            raise self._failure(
-                f"the pipeline's storage no longer says where step {step} ended. Move the file away to start a new one."
-            )
-        file.truncate(self._ends.end)
-
-    def close(self) -> None:
-        """Let go of the file; everything in it is on disk already."""
-        if self._file is not None:
-            self._file.close()
-        self._ends.close()
-        self._file = None
-
-    def _opened(self) -> io.FileIO:
-        if self._file is None:
-            raise self._failure("it is not open")
-        return self._file
-
-    def _failure(self, reason: str) -> ConnectorFailure:
-        return ConnectorFailure(f"file_output {self._path}: {reason}")
-
-    def _framed(self, texts: Sequence[str]) -> str:
-        """The texts of changes as they are in the file."""
-        if isinstance(self._encoding, CsvOptions):
-            return "".join(texts)
-        if self._encoding.array:
-            size = self._encoding.buffer_size_records
-            return "".join(f"[{','.join(texts[begin : begin + size])}]\n" for begin in range(0, len(texts), size))
-        return "".join(text + "\n" for text in texts)
+def _is_folder(path: str) -> bool:
+    return path.endswith("/")
 
 
-def _texts_of(encoding: CsvOptions | JsonOptions) -> Callable[[pa.Table], Iterator[str]]:
-    """What gives the text of each change."""
-    if isinstance(encoding, CsvOptions):
-        return lambda table: csv_changes(table, encoding.delimiter, encoding.quote)
-    return JsonChanges(encoding).texts
+def _check(options: FileOutputOptions, declared: Declared) -> None:
+    if declared.format != "parquet":
+        return
+    if not _is_folder(options.path):
+        raise InvalidOptionError("file_output writes Parquet as a folder of files; end 'path' with a slash", "path")
+    if options.compression is not Compression.NONE:
+        raise InvalidOptionError("file_output: 'compression' is for text; Parquet files are compressed as they are", "compression")
+    try:
+        delta_schema(declared.schema.columns)
+    except ColumnProblem as problem:
+        raise InvalidOptionError(f"file_output: {problem}") from problem
+    if any(column.name.lower() == OP_COLUMN for column in declared.schema.columns):
+        raise InvalidOptionError(f"file_output: the view has a column {OP_COLUMN!r} itself; give it another name")
 
 
-def _append(file: io.FileIO, data: bytes) -> int:
-    """Write all of ``data``: an unbuffered file may take only a part at a time."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
-    return len(data)
+def _delivery(config: Mapping[str, Any]) -> Delivery:
+    return Delivery.QUEUED if _is_folder(str(config.get("path", ""))) else Delivery.IN_STEP
 
 
-def _open(options: FileOutputOptions, context: OutputContext) -> FileOutput:
+def _open(options: FileOutputOptions, context: OutputContext) -> OutputTransport:
     encoding = context.format_options
-    if not isinstance(encoding, CsvOptions | JsonOptions):
-        raise ConnectorFailure(f"file_output {options.path}: format {context.format!r} cannot be written to a file")
-    return FileOutput(options, encoding, context.positions, context.fence)
+    if not _is_folder(options.path):
+        if not isinstance(encoding, CsvOptions | JsonOptions):
+            raise ConnectorFailure(f"file_output {options.path}: format {context.format!r} cannot be written to one file")
+        return FileOutput(options.path.removeprefix("file://"), encoding, context.positions, context.fence)
+    try:
+        filesystem, folder = url_to_fs(options.path, **options.storage_options)
+    except (ValueError, ImportError, TypeError) as error:
+        raise ConnectorFailure(f"file_output cannot use path {options.path!r}: {error}") from error
+    limits = FileLimits(options.max_file_rows, options.max_file_bytes)
+    if isinstance(encoding, CsvOptions | JsonOptions):
+        kind = text_files(encoding, context.new_encoder, options.compression, limits)
+    else:
+        kind = parquet_files(context.schema, limits)
+    return FolderOutput(filesystem, folder, kind, context.writer, context.fence)
 
 
 FILE_OUTPUT: Final = OutputDefinition(
     name="file_output",
     options=FileOutputOptions,
     open=_open,
-    formats=("csv", "json"),
+    formats=("csv", "json", "parquet"),
     guarantee=Guarantee.EXACTLY_ONCE,
     delivery=Delivery.IN_STEP,
+    delivery_of=_delivery,
+    check=_check,
 )

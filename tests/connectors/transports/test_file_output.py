@@ -1,239 +1,245 @@
-"""Writing changes to a file, and taking back what a restart will write again."""
+"""Folders of files: each step once, whatever a crash left; sizes, formats, stores, and what is refused."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.changes import ChangesInMemory
-from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.flavors import JsonFlavor
-from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.transports import step_ends
-from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
-from airflow_pipelines.connectors.transports.null_output import NullOutput
+from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport, TransientConnectorFailure
+from airflow_pipelines.connectors.definition import Delivery, PipelineReference
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.connectors.registry import delivery_of, open_output, validate
+from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed
+from airflow_pipelines.connectors.transports.files.folder_output import FolderOutput
+from airflow_pipelines.connectors.transports.files.line_output import FileOutput
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.references import NO_REFERENCES
+from tests.connectors.relations import col, relation
+from tests.connectors.transports.delta_table.tables import PEOPLE, changes
+from tests.fixtures.s3 import Bucket
+
+PIPELINE = PipelineReference("p1", "test")
 
 
-def delta(*rows: tuple[int, str | None, int]) -> ChangesInMemory:
-    numbers, names, weights = zip(*rows, strict=True) if rows else ((), (), ())
-    types = {"id": pa.int64(), "name": pa.string(), "__weight": pa.int64()}
-    columns = zip(types.values(), (numbers, names, weights), strict=True)
-    return ChangesInMemory(pa.table([pa.array(values, kind) for kind, values in columns], names=list(types)))
+def declared(path: str, format_name: str = "json", format_config: Any = None, **options: Any) -> Connector:
+    config = {"path": path, **options}
+    return Connector("v", "o", ConnectorDirection.OUTPUT, "file_output", config, format_name, format_config or {})
 
 
-def output(path: Path, *, resumed: bool = False, csv: bool = False) -> FileOutput:
-    sink = FileOutput(FileOutputOptions(path=str(path)), CsvOptions() if csv else JsonOptions(), positions(path))
+def output(path: Path | str, *, resumed: bool = False, pipeline: PipelineReference = PIPELINE, **parts: Any) -> FolderOutput:
+    sink = open_output(declared(f"{path}/", **parts), PEOPLE, NO_REFERENCES, pipeline, ("id",))
+    assert isinstance(sink, FolderOutput)
     sink.open(resumed)
     return sink
 
 
-def positions(path: Path) -> Path:
-    """Where the pipeline's storage is, beside the folder of the output."""
-    return path.parent.parent / f"{path.parent.name}-storage" / "outputs" / "v.out.steps"
+def committed(path: Path | str, **storage: Any) -> Iterator[tuple[str, bytes]]:
+    """The names and contents of the files that the manifest of a folder lists, in order."""
+    filesystem, folder = fsspec.core.url_to_fs(str(path), **storage)
+    for commit in sorted(filesystem.ls(f"{folder}/_commits", detail=False)):
+        for file in json.loads(filesystem.cat_file(commit))["files"]:
+            data = filesystem.cat_file(f"{folder}/{file['name']}")
+            assert len(data) == file["bytes"]
+            yield file["name"], data
 
 
-def ids(path: Path) -> list[int]:
-    return [next(iter(json.loads(line).values()))["id"] for line in path.read_text().splitlines()]
+def lines(path: Path | str) -> list[Any]:
+    return [json.loads(line) for _, data in committed(path) for line in data.splitlines()]
 
 
-def test_json_lines(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "out.json"
-    sink = output(path)
-    records, size = sink.write(1, delta((2, "b", 1), (1, None, 2), (3, "c", -1)))
-    assert path.read_text().splitlines() == [
-        '{"delete":{"id":3,"name":"c"}}',
-        '{"insert":{"id":1,"name":null}}',
-        '{"insert":{"id":1,"name":null}}',
-        '{"insert":{"id":2,"name":"b"}}',
-    ]
-    assert (records, size) == (4, path.stat().st_size)
-    sink.close()
-    sink.close()
+def ids(path: Path | str) -> list[int]:
+    return [next(iter(line.values()))["id"] for line in lines(path)]
 
 
-def test_csv_lines_end_with_the_change(tmp_path: Path) -> None:
-    sink = output(tmp_path / "out.csv", csv=True)
-    sink.write(1, delta((1, "a,b", 1), (2, None, -2)))
-    assert (tmp_path / "out.csv").read_text() == '2,,-1\n2,,-1\n1,"a,b",1\n'
-
-
-def test_a_first_start_begins_anew_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    for resumed, expected in ((False, [1]), (True, [1, 1]), (False, [1])):
-        sink = output(path, resumed=resumed)
-        sink.write(1 if not resumed else 2, delta((1, "a", 1)))
-        sink.close()
-        assert ids(path) == expected
-
-
-def test_rewind_takes_back_later_steps(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    sink = output(path)
-    for step in (3, 5, 8):
-        sink.write(step, delta((step, "x", 1)))
-    sink.close()
-    sink = output(path, resumed=True)
-    sink.rewind(5)
-    assert ids(path) == [3, 5]
-    sink.write(6, delta((60, "x", 1)))
-    sink.rewind(0)
-    assert ids(path) == []
-
-
-def test_a_step_written_again_replaces_itself(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    sink = output(path)
-    for step in (1, 2, 3):
-        sink.write(step, delta((step, "x", 1)))
-    sink.write(2, delta((20, "x", 1)))
-    assert ids(path) == [1, 20]
-
-
-@pytest.mark.parametrize("torn", ["data", "position", "both"])
-def test_what_a_crash_left_unfinished_is_removed(tmp_path: Path, torn: str) -> None:
-    path = tmp_path / "out"
-    sink = output(path)
-    sink.write(1, delta((1, "x", 1)))
-    sink.close()
-    if torn != "position":
-        with path.open("a") as file:
-            file.write('{"insert":{"id":2')
-    if torn != "data":
-        with positions(path).open("a") as file:
-            file.write("2 ")
-    sink = output(path, resumed=True)
-    sink.write(2, delta((2, "x", 1)))
-    assert ids(path) == [1, 2]
-
-
-def test_only_the_newest_positions_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_ends, "KEPT_STEPS", 3)
+def test_each_step_has_files_of_its_own(tmp_path: Path) -> None:
     sink = output(tmp_path / "out")
-    for step in range(20):
-        sink.write(step, delta((step, "x", 1)))
-    assert len(positions(tmp_path / "out").read_text().splitlines()) <= 6
-    with pytest.raises(ConnectorFailure, match="no longer says where step 2 ended"):
-        sink.rewind(2)
-    assert ids(tmp_path / "out") == list(range(20))
+    assert sink.committed_step() is None
+    assert sink.write(1, changes((1, "a", 1), (2, "b", 1)))[0] == 2
+    sink.write(5, changes((1, "a", -1)))
+    assert lines(tmp_path / "out") == [
+        {"insert": {"id": 1, "name": "a"}},
+        {"insert": {"id": 2, "name": "b"}},
+        {"delete": {"id": 1, "name": "a"}},
+    ]
+    # Whoever looks at the folder finds nothing that is not complete.
+    assert len(list((tmp_path / "out").glob("part-*"))) == 2
+    again = output(tmp_path / "out", resumed=True)
+    assert again.committed_step() == 5
+    assert again.write(5, changes((1, "a", -1))) == (0, 0)
+    again.write(6, changes((7, "z", 1)))
+    assert ids(tmp_path / "out") == [1, 2, 1, 7]
 
 
-def test_nothing_lies_beside_the_file(tmp_path: Path) -> None:
-    output(tmp_path / "folder" / "out").write(1, delta((1, "x", 1)))
-    assert [found.name for found in (tmp_path / "folder").iterdir()] == ["out"]
+def test_what_a_crash_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "out"
+    sink = output(folder, max_file_rows=2)
+    sink.write(1, changes((1, "a", 1)))
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("_put", "_finish"):
+        with monkeypatch.context() as patch:
+            patch.setattr(FolderOutput, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                sink.write(2, changes((2, "b", 1), (3, "b", 1), (4, "b", 1)))
+    assert ids(folder) == [1]
+    assert len(list(folder.iterdir())) > 3
+    (folder / "part-of-somebody-else.json").write_text("{}")
+    again = output(folder, resumed=True)
+    assert again.committed_step() == 1
+    assert sorted(path.name.partition("-")[0] for path in folder.iterdir()) == ["_commits", "part", "part"]
+    again.write(2, changes((2, "b", 1)))
+    assert ids(folder) == [1, 2]
+    assert (folder / "part-of-somebody-else.json").exists()
 
 
-def test_positions_of_an_earlier_release_are_taken_over(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    line = '{"insert":{"id":%d,"name":"x"}}\n'
-    path.write_text(line % 1 + line % 2)
-    (tmp_path / "out.steps").write_text(f"-1 0\n1 {len(line % 1)}\n2 {len(line % 1) * 2}\n")
-    sink = output(path, resumed=True)
-    sink.rewind(1)
-    sink.write(2, delta((20, "x", 1)))
-    assert ids(path) == [1, 20]
-    assert not (tmp_path / "out.steps").exists()
+def test_steps_are_taken_back(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    sink = output(folder)
+    for step in range(1, 5):
+        sink.write(step, changes((step, "a", 1)))
+    again = output(folder, resumed=True)
+    again.rewind(2)
+    assert again.committed_step() == 2
+    assert ids(folder) == [1, 2]
+    assert len(list(folder.glob("part-*"))) == 2
+    again.write(3, changes((30, "a", 1)))
+    assert ids(folder) == [1, 2, 30]
+    # A first start begins anew.
+    output(folder).write(1, changes((9, "a", 1)))
+    assert ids(folder) == [9]
+    with pytest.raises(ConnectorFailure, match="the folder has the files of another output"):
+        output(folder, pipeline=PipelineReference("p2", "other"))
+    assert ids(folder) == [9]
 
 
-def test_without_positions_nothing_is_written_twice(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    sink = output(path)
-    sink.write(1, delta((1, "x", 1)))
-    sink.close()
-    positions(path).unlink()
-    before = path.read_bytes()
-    with pytest.raises(ConnectorFailure, match=r"does not say which steps this file holds.*Move it away"):
-        output(path, resumed=True)
-    assert path.read_bytes() == before
-    path.rename(tmp_path / "away")
-    sink = output(path, resumed=True)
-    sink.write(2, delta((2, "x", 1)))
-    assert ids(path) == [2]
+def test_files_become_as_large_as_they_may(tmp_path: Path) -> None:
+    sink = output(tmp_path / "rows", max_file_rows=4)
+    sink.write(1, changes(*((n, "x", 1) for n in range(10))))
+    assert [data.count(b"\n") for _, data in committed(tmp_path / "rows")] == [4, 4, 2]
+    # The two rows of an update are one change.
+    given = [row for n in range(10) for row in ((n, "x", -1), (n, "y", 1))]
+    sink.write(2, changes(*given, key=("id",)))
+    assert [line for line in lines(tmp_path / "rows") if "update" in line] == [
+        {"update": {"id": n, "name": "y"}} for n in range(10)
+    ]
+    assert sum("delete" in line for line in lines(tmp_path / "rows")) == 0
+    sink = output(tmp_path / "bytes", max_file_bytes=200_000)
+    sink.write(1, changes(*((n, "x" * 20, 1) for n in range(60_000))))
+    sizes = [len(data) for _, data in committed(tmp_path / "bytes")]
+    assert len(sizes) > 3
+    assert max(sizes) < 1_000_000
+    assert ids(tmp_path / "bytes") == list(range(60_000))
 
 
-def test_two_outputs_never_write_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    first = output(path)
-    first.write(1, delta((1, "x", 1)))
-    for resumed in (False, True):
-        second = FileOutput(FileOutputOptions(path=str(path)), JsonOptions(), tmp_path / "other" / "w.out.steps")
-        with pytest.raises(ConnectorFailure, match=r"/out: another output writes this file"):
-            second.open(resumed)
-    first.write(2, delta((2, "x", 1)))
-    assert ids(path) == [1, 2]
-    first.close()
-    second.open(False)
-    second.write(1, delta((7, "x", 1)))
-    assert ids(path) == [7]
+@pytest.mark.parametrize("compression", ["gzip", "bz2", "zstd", "lz4"])
+def test_compressed_files_can_be_read_again(tmp_path: Path, compression: str) -> None:
+    sink = output(tmp_path / "out", compression=compression)
+    sink.write(1, changes(*((n, "x", 1) for n in range(1000))))
+    ((name, _),) = committed(tmp_path / "out")
+    text = Decompressed((tmp_path / "out" / name).open("rb"), Compression(compression))
+    data = b""
+    while more := text.read(1 << 20):
+        data += more
+    assert [json.loads(line)["insert"]["id"] for line in data.splitlines()] == list(range(1000))
+    assert name.rpartition(".")[2] in {"gz", "bz2", "zst", "lz4"}
+
+
+def test_csv_and_arrays(tmp_path: Path) -> None:
+    output(tmp_path / "csv", format_name="csv").write(1, changes((1, 'a"', 1), (2, None, -1)))
+    ((name, data),) = committed(tmp_path / "csv")
+    assert name.endswith(".csv")
+    assert sorted(data.splitlines()) == [b'1,"a""",1', b"2,,-1"]
+    arrays = {"array": True, "buffer_size_records": 2}
+    output(tmp_path / "json", format_config=arrays).write(1, changes((1, "a", 1), (2, "a", 1), (3, "a", 1)))
+    assert [len(line) for line in lines(tmp_path / "json")] == [2, 1]
+
+
+def test_parquet_says_what_each_change_does(tmp_path: Path) -> None:
+    sink = output(tmp_path / "out", format_name="parquet", max_file_rows=3)
+    sink.write(1, changes((1, "a", 1), (2, None, 1)))
+    sink.write(2, changes((1, "a", -1), (1, "b", 1), (2, None, -1), (3, "c", 1), (4, "d", 1), key=("id",)))
+    tables = [pq.read_table(pa.BufferReader(data)) for _, data in committed(tmp_path / "out")]
+    found = pa.concat_tables(tables)
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (1, "a", "i"),
+        (2, None, "i"),
+        (1, "b", "u"),
+        (2, None, "d"),
+        (3, "c", "i"),
+        (4, "d", "i"),
+    ]
+
+
+def test_another_file_system() -> None:
+    sink = output("memory://folder-output-test")
+    sink.write(1, changes((1, "a", 1)))
+    assert ids("memory://folder-output-test") == [1]
+    with pytest.raises(ConnectorFailure, match="cannot use path"):
+        output("nosuchscheme://x")
+
+
+@pytest.mark.processes
+def test_an_object_store(s3: Callable[[], Bucket]) -> None:
+    bucket = s3()
+    keys: dict[str, Any] = {
+        "key": bucket.access_key,
+        "secret": bucket.secret_key,
+        "endpoint_url": bucket.endpoint,
+        "client_kwargs": {"region_name": "us-east-1"},
+        "skip_instance_cache": True,
+    }
+    path = f"s3://{bucket.name}/out"
+    sink = output(path, storage_options=keys, compression="gzip", max_file_rows=2)
+    sink.write(1, changes((1, "a", 1), (2, "b", 1), (3, "c", 1)))
+    sink.write(2, changes((1, "a", -1)))
+    assert len(list(committed(path, **keys))) == 3
+    filesystem, folder = fsspec.core.url_to_fs(path, **keys)
+    filesystem.pipe_file(f"{folder}/part-{3:020d}-0000-00000000.json.gz", b"left by a crash")
+    again = output(path, resumed=True, storage_options=keys)
+    assert again.committed_step() == 2
+    again.rewind(1)
+    assert len(list(committed(path, **keys))) == 2
+    filesystem.invalidate_cache()
+    assert len([name for name in filesystem.ls(folder, detail=False) if "part-" in name]) == 2
+    with pytest.raises(ConnectorFailure, match="may write it"):
+        output(path, storage_options={**keys, "secret": "wrong"})
+    with pytest.raises(TransientConnectorFailure):
+        output(path, storage_options={**keys, "endpoint_url": "http://127.0.0.1:9"})
 
 
 @pytest.mark.parametrize(
-    ("harm", "says"),
+    ("connector", "message"),
     [
-        ("delete", "somebody deleted the file"),
-        ("replace", "somebody replaced the file"),
-        ("shorten", r"it has 5 bytes and had \d+ after step 1"),
+        (declared("/data/out", max_file_rows=5), "'max_file_rows' is for folders of files"),
+        (declared("s3://bucket/out"), "end 'path' with a slash"),
+        (declared("/data/out/", compression="auto"), "is one of none, gzip"),
+        (declared("/data/out", "parquet"), "file_output writes Parquet as a folder of files"),
+        (declared("/data/out/", "parquet", compression="gzip"), "'compression' is for text"),
     ],
 )
-def test_what_others_do_to_a_file_is_noticed_by_the_next_step(tmp_path: Path, harm: str, says: str) -> None:
-    path = tmp_path / "out"
-    sink = output(path)
-    sink.write(1, delta((1, "x", 1)))
-    harmed(path, harm)
-    with pytest.raises(ConnectorFailure, match=says):
-        sink.write(2, delta((2, "x", 1)))
+def test_what_cannot_be_written_is_refused(connector: Connector, message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        validate(connector, PEOPLE)
 
 
-@pytest.mark.parametrize(("harm", "says"), [("delete", "the file is gone, which had"), ("shorten", "it has 5 bytes and had")])
-def test_what_others_do_to_a_file_is_noticed_by_the_next_start(tmp_path: Path, harm: str, says: str) -> None:
-    path = tmp_path / "out"
-    sink = output(path)
-    sink.write(1, delta((1, "x", 1)))
-    sink.close()
-    harmed(path, harm)
-    with pytest.raises(ConnectorFailure, match=says):
-        output(path, resumed=True)
-    sink = output(path)
-    sink.write(1, delta((1, "x", 1)))
-    assert ids(path) == [1]
+def test_columns_that_parquet_cannot_have() -> None:
+    own = relation(col("__op", "VARCHAR"), name="v")
+    with pytest.raises(InvalidOptionError, match="the view has a column '__op' itself"):
+        validate(declared("/data/out/", "parquet"), own)
+    validate(declared("/data/out/"), own)
 
 
-def harmed(path: Path, harm: str) -> None:
-    if harm == "shorten":
-        with path.open("r+") as file:
-            file.truncate(5)
-        return
-    content = path.read_bytes()
-    path.unlink()
-    if harm == "replace":
-        path.write_bytes(content)
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConnectorFailure, match=r"cannot write .*file/out"):
-        output(tmp_path / "file" / "out")
-
-
-def test_null_output_counts() -> None:
-    sink: Any = NullOutput()
-    sink.open(False)
-    assert sink.write(1, delta((1, "x", 2), (2, "y", -3))) == (5, 0)
-    assert sink.write(2, delta()) == (0, 0)
-    sink.close()
-
-
-def test_json_in_the_form_of_others(tmp_path: Path) -> None:
-    path = tmp_path / "v.out"
-    options = JsonOptions(update_format="weighted", json_flavor=JsonFlavor.SNOWFLAKE, array=True, buffer_size_records=2)
-    sink = FileOutput(FileOutputOptions(path=str(path)), options, positions(path))
-    sink.open(False)
-    for step in (1, 2):
-        sink.write(step, delta((step, "a", 1), (step, "b", 1), (step, "c", 1)))
-    sink.close()
-    arrays = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [[change["data"]["name"] for change in array] for array in arrays] == [["a", "b"], ["c"]] * 2
+def test_steps_do_not_wait_for_folders() -> None:
+    assert delivery_of(declared("/data/out/")) is Delivery.QUEUED
+    assert delivery_of(declared("/data/out")) is Delivery.IN_STEP
+    opened: OutputTransport = open_output(declared("/data/out"), PEOPLE, NO_REFERENCES, PIPELINE)
+    assert isinstance(opened, FileOutput)

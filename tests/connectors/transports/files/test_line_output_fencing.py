@@ -14,10 +14,10 @@ import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.transports import file_output
-from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
+from airflow_pipelines.connectors.transports.files import line_output
+from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
-from tests.connectors.transports.test_file_output import delta, ids
+from tests.connectors.transports.files.test_line_output import delta, ids
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def begun(folder: Path, step: int | None) -> FileOutput:
     """The output of a run of its own, which goes on after a step, or begins anew where there is no checkpoint."""
     fence = Fence.take(folder, lambda: 0)
     positions = folder / "outputs" / "v.out.steps"
-    sink = FileOutput(FileOutputOptions(path=str(folder / "out")), JsonOptions(), positions, fence)
+    sink = FileOutput(str(folder / "out"), JsonOptions(), positions, fence)
     sink.open(step is not None)
     if step is not None:
         sink.rewind(step)
@@ -130,12 +130,12 @@ def test_a_run_waits_until_the_one_before_has_let_go_of_the_file(
         old.close()
 
     with monkeypatch.context() as waiting:
-        waiting.setattr(file_output, "time", SimpleNamespace(monotonic=time.monotonic, sleep=let_go))
+        waiting.setattr(line_output, "time", SimpleNamespace(monotonic=time.monotonic, sleep=let_go))
         new = begun(tmp_path, step)
     assert len(waits) == 1
     new.write(2, delta((2, "x", 1)))
     assert ids(tmp_path / "out") == ([2] if step is None else [1, 2])
-    monkeypatch.setattr(file_output, "LOCK_S", 0.3)
+    monkeypatch.setattr(line_output, "LOCK_S", 0.3)
     with pytest.raises(ConnectorFailure, match="another output writes this file"):
         begun(tmp_path, 2)
 

@@ -1,0 +1,223 @@
+"""Writing the changes of a view into one file: JSON or CSV, which may be compressed, or Parquet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from airflow_pipelines.connectors.formats.csv import CsvOptions
+from airflow_pipelines.connectors.formats.definition import Encoder
+from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.transports.delta_table.columns import as_delta, delta_schema
+from airflow_pipelines.connectors.transports.files.compression import Compression
+from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.engine.schema import RelationSchema
+
+OP_COLUMN: Final = "__op"
+"""The column of a Parquet file that says what a change does: ``i``, ``d`` or, for the new row of an update by an index, ``u``."""
+_ENDINGS: Final = {
+    Compression.GZIP: ".gz",
+    Compression.BZ2: ".bz2",
+    Compression.ZSTD: ".zst",
+    Compression.LZ4: ".lz4",
+}
+
+
+class ChangesFile(Protocol):
+    """A file that is written."""
+
+    rows: int
+    """How many changes it has."""
+    size: int
+    """How many bytes it has; while it is written, about."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next change belongs into another file."""
+
+    @property
+    def room(self) -> int:
+        """How many changes may be added at a time."""
+
+    def add(self, changes: pa.Table) -> None:
+        """Add changes: rows with a weight of 1 or -1 as the last column, and maybe with updates."""
+
+    def finish(self) -> None:
+        """Write what is left; the file is on disk, or in its store, when this returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What files are like.
+
+    :param ending: of their names
+    :param begin: makes what writes one into an open file
+    """
+
+    ending: str
+    begin: Callable[[Any], ChangesFile]
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """When a file is full.
+
+    :param rows: as many changes as it may have; None for any number
+    :param size: about as many bytes
+    """
+
+    rows: int | None
+    size: int | None
+
+    def are_reached(self, rows: int, size: int) -> bool:
+        """Whether a file has one of both."""
+        return (self.rows is not None and rows >= self.rows) or (self.size is not None and size >= self.size)
+
+
+def text_files(
+    encoding: CsvOptions | JsonOptions, new_encoder: Callable[[], Encoder], compression: Compression, limits: FileLimits
+) -> FileKind:
+    """Files with a line for each change, or with arrays of changes.
+
+    :param encoding: the options of the format
+    :param new_encoder: makes what writes the changes of one file
+    :param compression: of the files
+    :param limits: when they are full
+    """
+    ending = ("csv" if isinstance(encoding, CsvOptions) else "json") + _ENDINGS.get(compression, "")
+    size = encoding.buffer_size_records if isinstance(encoding, JsonOptions) and encoding.array else None
+    return FileKind(ending, lambda file: _TextFile(file, new_encoder(), size, compression, limits))
+
+
+def parquet_files(schema: RelationSchema, limits: FileLimits) -> FileKind:
+    """Parquet files with a column that says what each change does.
+
+    :param schema: of the view
+    :param limits: when they are full
+    """
+    return FileKind("parquet", lambda file: _ParquetFile(file, schema, limits))
+
+
+class _TextFile:
+    def __init__(self, file: Any, encoder: Encoder, array_size: int | None, compression: Compression, limits: FileLimits) -> None:
+        self.rows = 0
+        self.size = 0
+        self._file = file
+        self._encoder = encoder
+        self._array_size = array_size
+        self._limits = limits
+        is_plain = compression not in _ENDINGS
+        self._stream = file if is_plain else pa.CompressedOutputStream(pa.PythonFile(_KeptOpen(file), mode="w"), compression.value)
+
+    @property
+    def is_full(self) -> bool:
+        return self._limits.are_reached(self.rows, self.size)
+
+    @property
+    def room(self) -> int:
+        return (self._limits.rows or 1 << 30) - self.rows
+
+    def add(self, changes: pa.Table) -> None:
+        messages = [message.rstrip(b"\n") for message in self._encoder.messages(changes)]
+        size = self._array_size
+        if size is not None:
+            arrays = (messages[begin : begin + size] for begin in range(0, len(messages), size))
+            lines = [b"[" + b",".join(array) + b"]" for array in arrays]
+        else:
+            lines = messages
+        data = b"".join(line + b"\n" for line in lines)
+        self._stream.write(data)
+        self.rows += len(messages)
+        self.size += len(data)
+
+    def finish(self) -> None:
+        if self._stream is not self._file:
+            self._stream.close()
+        self.size = _complete(self._file)
+
+
+class _ParquetFile:
+    def __init__(self, file: Any, schema: RelationSchema, limits: FileLimits) -> None:
+        self.rows = 0
+        self.size = 0
+        self._file = file
+        self._limits = limits
+        self._columns = schema.columns
+        self._schema = delta_schema(schema.columns)
+        self._writer = pq.ParquetWriter(_KeptOpen(file), self._schema.append(pa.field(OP_COLUMN, pa.string())), compression="zstd")
+        self._waiting: list[pa.Table] = []
+
+    @property
+    def is_full(self) -> bool:
+        return self._limits.are_reached(self.rows, self.size)
+
+    @property
+    def room(self) -> int:
+        return (self._limits.rows or 1 << 30) - self.rows
+
+    def add(self, changes: pa.Table) -> None:
+        comes = pc.greater(changes.column(WEIGHT), 0)
+        ops = pc.if_else(comes, "i", "d")
+        if UPDATE in changes.column_names:
+            kept = pc.or_(pc.invert(changes.column(UPDATE)), comes)
+            ops = pc.if_else(changes.column(UPDATE), "u", ops).filter(kept)
+            changes = changes.filter(kept)
+        plain = as_delta(changes, self._columns, self._schema)
+        self._waiting.append(plain.append_column(OP_COLUMN, ops))
+        self.rows += plain.num_rows
+        self.size += plain.nbytes
+
+    def finish(self) -> None:
+        # One group of rows: what is in memory is bounded by the limits, and by what a step brings at a time.
+        self._writer.write_table(pa.concat_tables(self._waiting))
+        self._writer.close()
+        self.size = _complete(self._file)
+
+
+class _KeptOpen:
+    """A file that is not closed together with what is written through it."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        return int(self._file.write(data))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def flush(self) -> None:
+        """It is flushed when it is complete."""
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Whoever opened it closes it."""
+
+
+def _complete(file: Any) -> int:
+    """Close a file that has all that belongs into it; how many bytes it has."""
+    size = int(file.tell())
+    flush(file)
+    file.close()
+    return size
+
+
+def flush(file: Any) -> None:
+    """Have a file on disk where it has one."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except (AttributeError, OSError, ValueError):
+        # It is none of this machine's.
+        return
