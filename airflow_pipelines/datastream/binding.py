@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,13 +13,8 @@ from airflow_pipelines.datastream.common.completable_future import CompletableFu
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
 from airflow_pipelines.datastream.common.job_id import JobID
 from airflow_pipelines.datastream.common.job_status import JobStatus
+from airflow_pipelines.datastream.program_description import Execution, describe
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.graph.chains import Plan
-from airflow_pipelines.streams.graph.description import RunDescription, describe
-from airflow_pipelines.streams.graph.fingerprints import OwnCode
-from airflow_pipelines.streams.operators.base import TaskSettings
-from airflow_pipelines.streams.python_environment.needs import PythonNeeds
-from airflow_pipelines.streams.worker.bound import bind
 
 BINDING_FOLDER = "AIRFLOW_PIPELINES_STREAM_BINDING"
 """The environment variable that names the folder to which a program writes what it consists of."""
@@ -31,26 +25,6 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 class BindingError(StreamProgramError):
     """A program asks for what one that is deployed as a pipeline cannot have."""
-
-
-@dataclass(frozen=True)
-class Execution:
-    """What a program asks to be executed.
-
-    :param name: of the run; empty when the program gives none
-    :param plan: what runs
-    :param settings: what holds for all operators
-    :param execution_plan: JSON for people
-    :param needs: what the processes of the program need of Python
-    :param run: what holds for the run
-    """
-
-    name: str
-    plan: Plan
-    settings: TaskSettings
-    execution_plan: str
-    needs: PythonNeeds
-    run: RunDescription
 
 
 def is_binding() -> bool:
@@ -74,18 +48,10 @@ def bind_execution(execution: Execution) -> JobExecutionResult:
     :param execution: what it asks to be executed
     :returns: a result of a run that has taken no time and has no accumulators
     """
-    folder, files = Path(os.environ[BINDING_FOLDER]), Path.cwd()
-    described = describe(
-        execution.name,
-        execution.plan,
-        execution.settings,
-        OwnCode((files, *execution.needs.files)),
-        execution.execution_plan,
-        execution.needs.to_json(files),
-        execution.run,
-    )
-    (folder / PLAN).write_bytes(bind(execution.plan, execution.settings, str(files)).to_bytes())
-    (folder / DESCRIPTION).write_text(json.dumps(described.to_json()))
+    folder = Path(os.environ[BINDING_FOLDER])
+    program = describe(execution, Path.cwd())
+    (folder / PLAN).write_bytes(program.plan)
+    (folder / DESCRIPTION).write_text(json.dumps(program.to_json()))
     return JobExecutionResult(JobID.generate(), 0)
 
 

@@ -25,15 +25,16 @@ from airflow_pipelines.datastream.data_stream import DataStream
 from airflow_pipelines.datastream.environment_settings import EnvironmentSettings
 from airflow_pipelines.datastream.execution import LocalJob, RunSettings
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
+from airflow_pipelines.datastream.program_description import Execution, describe_run
 from airflow_pipelines.datastream.progress import progress_line
 from airflow_pipelines.datastream.relations import relation_source
 from airflow_pipelines.datastream.snapshot_files import read_savepoint
 from airflow_pipelines.datastream.stream_settings import Port
+from airflow_pipelines.program.streams import StreamRun
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 from airflow_pipelines.streams.function_source import FunctionSource, SourceFunction
 from airflow_pipelines.streams.graph.chains import Defaults, Plan, plan_of
-from airflow_pipelines.streams.graph.description import RunDescription
 from airflow_pipelines.streams.graph.nodes import Graph, Node
 from airflow_pipelines.streams.graph.plan import explain, plan_json
 from airflow_pipelines.streams.local import LocalRunner
@@ -286,11 +287,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         settings = replace(self._task_settings(plan), is_batch=False)
         execution_plan = plan_json(self.graph, [sink.id for sink in sinks], self._defaults())
         return binding.bind_execution(
-            binding.Execution(name or "", plan, settings, execution_plan, self._dependencies.needs(), self._run_description())
+            Execution(name or "", plan, settings, execution_plan, self._dependencies.needs(), self._described_run())
         )
 
-    def _run_description(self) -> RunDescription:
-        return RunDescription(policy_of(self.get_restart_strategy()), self._pause_between_checkpoints() or None)
+    def _described_run(self) -> StreamRun:
+        return describe_run(policy_of(self.get_restart_strategy()), self._pause_between_checkpoints() or None)
 
     def _start(self) -> Any:
         path = self._configuration.get_string(SAVEPOINT_PATH)

@@ -1,0 +1,137 @@
+"""What a program consists of, as those see it who do not run it: operators, and where elements come from and go to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_pipelines.program.streams import (
+    RelationInput,
+    RelationOutput,
+    StreamOperator,
+    StreamProgram,
+    StreamRestarts,
+    StreamRun,
+    StreamSource,
+    StreamState,
+)
+from airflow_pipelines.streams.graph.chains import Chain, Plan, Step
+from airflow_pipelines.streams.graph.fingerprints import OwnCode, fingerprint
+from airflow_pipelines.streams.graph.kept_states import kept_states
+from airflow_pipelines.streams.graph.nodes import Edge
+from airflow_pipelines.streams.operators.base import OperatorSpec, TaskSettings
+from airflow_pipelines.streams.operators.sink import Write
+from airflow_pipelines.streams.operators.source import Read
+from airflow_pipelines.streams.python_environment.needs import PythonNeeds
+from airflow_pipelines.streams.relations import RelationSink, RelationSource
+from airflow_pipelines.streams.restarts import RestartPolicy
+from airflow_pipelines.streams.sources import Source
+from airflow_pipelines.streams.worker.bound import bind
+
+_WORD = re.compile(r"[A-Z][a-z]*")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a program asks to be executed.
+
+    :param name: of the run; empty when the program gives none
+    :param plan: what runs
+    :param settings: what holds for all operators
+    :param execution_plan: JSON for people
+    :param needs: what the processes of the program need of Python
+    :param run: what it sets for its run
+    """
+
+    name: str
+    plan: Plan
+    settings: TaskSettings
+    execution_plan: str
+    needs: PythonNeeds
+    run: StreamRun
+
+
+def describe(execution: Execution, files: Path) -> StreamProgram:
+    """Describe a program. The functions of operators with keys are opened once, see :mod:`kept_states`.
+
+    :param execution: what it asks to be executed
+    :param files: the folder of its files
+    :returns: the description, with the plan as bytes
+    """
+    plan, settings, needs = execution.plan, execution.settings, execution.needs
+    steps = [(chain, step) for chain in plan.chains for step in chain.steps]
+    uids = {step.node.id: step.uid for _, step in steps}
+    sources = [(step, step.node.operator.source) for _, step in steps if isinstance(step.node.operator, Read)]
+    sinks = [(step.uid, step.node.operator.sink) for _, step in steps if isinstance(step.node.operator, Write)]
+    own = OwnCode((files, *needs.files))
+    return StreamProgram(
+        execution.name,
+        operators=tuple(_operator(plan, chain, step, uids, settings, own) for chain, step in steps),
+        sources=tuple(_source(step, source) for step, source in sources if not isinstance(source, RelationSource)),
+        inputs=tuple(
+            RelationInput(step.uid, source.relation, source.with_changes)
+            for step, source in sources
+            if isinstance(source, RelationSource)
+        ),
+        outputs=tuple(
+            RelationOutput(uid, sink.relation, sink.columns, sink.primary_key)
+            for uid, sink in sinks
+            if isinstance(sink, RelationSink)
+        ),
+        execution_plan=execution.execution_plan,
+        dependencies=needs.to_json(files),
+        run=execution.run,
+        plan=bind(plan, settings, str(files)).to_bytes(),
+    )
+
+
+def describe_run(restarts: RestartPolicy | None, checkpoint_interval_ms: int | None) -> StreamRun:
+    """Describe what a program sets for its run.
+
+    :param restarts: what follows a failure; None for the end
+    :param checkpoint_interval_ms: ms between checkpoints; None when the program does not say
+    :returns: the description
+    """
+    if restarts is None:
+        return StreamRun(None, checkpoint_interval_ms)
+    return StreamRun(StreamRestarts(restarts.attempts, restarts.delay_ms, restarts.interval_ms), checkpoint_interval_ms)
+
+
+def _operator(plan: Plan, chain: Chain, step: Step, uids: dict[int, str], settings: TaskSettings, own: OwnCode) -> StreamOperator:
+    edges = _inputs(plan, chain, step)
+    spec = step.node.operator
+    states = kept_states(chain, step, settings)
+    return StreamOperator(
+        step.uid,
+        step.name,
+        _kind_of(spec),
+        _fingerprint(step, edges, own),
+        inputs=tuple(dict.fromkeys(uids[edge.source] for edge in edges)),
+        is_keyed=spec.is_keyed,
+        key_type=next((edge.exchange.key_type for edge in edges if edge.exchange.key_type), "") if spec.is_keyed else "",
+        max_parallelism=chain.max_parallelism,
+        states=None if states is None else tuple(StreamState(each.name, each.kind, each.type, each.ttl) for each in states),
+    )
+
+
+def _inputs(plan: Plan, chain: Chain, step: Step) -> list[Edge]:
+    return [link.edge for link in plan.into(chain)] if step is chain.head else list(step.inputs)
+
+
+def _kind_of(spec: OperatorSpec) -> str:
+    """What an operator does, in one or two words."""
+    return spec.kind if spec.kind != OperatorSpec.kind else " ".join(_WORD.findall(type(spec).__name__))
+
+
+def _fingerprint(step: Step, edges: list[Edge], own: OwnCode) -> str:
+    node = step.node
+    # A declared type coerces results; how it does so is not the program's affair.
+    types = (str(node.output_type) if node.convert else "", sorted(node.side_converts))
+    return fingerprint(
+        (node.operator, types, [(edge.exchange.selector, edge.exchange.partitioner, edge.port) for edge in edges]), own
+    )
+
+
+def _source(step: Step, source: Source) -> StreamSource:
+    return StreamSource(step.uid, step.name, source.position_kind, source.is_bounded)
