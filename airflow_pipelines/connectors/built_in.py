@@ -24,6 +24,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
 BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
     "delta_table_output": f"{_TRANSPORTS}.delta_table.definitions:DELTA_TABLE_OUTPUT",
     "file_output": f"{_TRANSPORTS}.file_output:FILE_OUTPUT",
+    "http_output": f"{_TRANSPORTS}.http_output:HTTP_OUTPUT",
     "iceberg_output": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_OUTPUT",
     "null_output": f"{_TRANSPORTS}.null_output:NULL_OUTPUT",
     "postgres_output": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_OUTPUT",

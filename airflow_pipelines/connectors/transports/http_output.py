@@ -1,0 +1,169 @@
+"""Posts a view's changes to a URL."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import httpx
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.definition import Guarantee, OutputContext, OutputDefinition
+from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.formats.parsed import excerpt
+
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+"""The header by which a server knows a request that it has had."""
+_MAY_PASS: Final = frozenset({408, 425, 429})
+"""Answers to requests that may be taken later; besides those of servers in trouble."""
+_TRIES: Final = 4
+_FIRST_WAIT_S: Final = 0.25
+_LONGEST_WAIT_S: Final = 10.0
+_SHOWN: Final = 300
+
+
+class HttpOutputOptions(BaseModel):
+    """Options of the transport.
+
+    :param path: the URL that takes the changes
+    :param headers: sent with each request
+    :param max_batch_records: how many changes a request has at most
+    :param timeout_secs: how long an answer may take
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(min_length=1)
+    headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    max_batch_records: int = Field(default=1000, ge=1, le=100_000)
+    timeout_secs: float = Field(default=30.0, gt=0, le=600)
+
+    @field_validator("path")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        # One that holds a reference is looked at when the connector is opened.
+        if not value.startswith(("http://", "https://", "${")):
+            raise ValueError("it must be a URL of an HTTP server, such as https://host/changes")
+        return value
+
+
+class HttpOutput:
+    """Posts each step's changes, some at a time, in order: the next request is made when the one before was taken.
+
+    A request that is made again has the same key, by which the server can tell that it has taken it.
+    """
+
+    def __init__(self, options: HttpOutputOptions, context: OutputContext) -> None:
+        """Make an output that is not open yet.
+
+        :param options: where to post
+        :param context: of the connector
+        """
+        self._options = options
+        self._writer = context.writer
+        self._encoder = context.new_encoder()
+        encoding = context.format_options
+        self._is_array = isinstance(encoding, JsonOptions) and encoding.array
+        is_json = isinstance(encoding, JsonOptions)
+        self._kind = "text/csv" if not is_json else "application/json" if self._is_array else "application/x-ndjson"
+        self._client: httpx.Client | None = None
+        self._closed = threading.Event()
+
+    def open(self, resumed: bool) -> None:  # noqa: ARG002 - the server knows what it has
+        """Make a client; the server is asked with the first changes.
+
+        :raises ConnectorFailure: when there can be no such URL
+        """
+        try:
+            url = httpx.URL(self._options.path)
+        except httpx.InvalidURL as error:
+            raise ConnectorFailure(f"http_output: path is no URL: {error}") from error
+        if not url.host:
+            raise ConnectorFailure("http_output: path is no URL with a host, such as https://host/changes")
+        self._client = new_client(self._options.timeout_secs)
+
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:
+        """Post a step's changes.
+
+        :returns: how many changes and how many bytes were sent
+        :raises ConnectorFailure: when the server does not take them; :class:`TransientConnectorFailure` when it may later
+        """
+        records = size = 0
+        for number, batch in enumerate(self._batches(changes)):
+            body = self._body(batch)
+            # The same changes have the same key, and others never do, also when a step comes again with others after a crash.
+            digest = hashlib.sha256(body).hexdigest()[:16]
+            self._post(body, f"{self._writer}:{step}:{number}:{digest}")
+            records += len(batch)
+            size += len(body)
+        return records, size
+
+    def close(self) -> None:
+        """Let go of the server."""
+        self._closed.set()
+        if self._client is not None:
+            self._client.close()
+
+    def _batches(self, changes: Changes) -> Iterator[list[bytes]]:
+        messages = itertools.chain.from_iterable(self._encoder.messages(table) for table in changes.tables())
+        while batch := list(itertools.islice(messages, self._options.max_batch_records)):
+            yield batch
+
+    def _body(self, batch: list[bytes]) -> bytes:
+        lines = [message.rstrip(b"\n") for message in batch]
+        return b"[" + b",".join(lines) + b"]" if self._is_array else b"".join(line + b"\n" for line in lines)
+
+    def _post(self, body: bytes, key: str) -> None:
+        """Have a request taken; what may pass is tried again a few times, and then left to a later try of the whole step."""
+        wait_s = _FIRST_WAIT_S
+        for attempt in itertools.count(1):
+            failure, asked_s = self._try(body, key)
+            if failure is None:
+                return
+            if attempt == _TRIES or self._closed.wait(min(max(wait_s, asked_s), _LONGEST_WAIT_S)):
+                raise failure
+            wait_s *= 2
+
+    def _try(self, body: bytes, key: str) -> tuple[TransientConnectorFailure | None, float]:
+        """Make a request: None when it was taken, else why it was not, and after how many seconds the server wants another."""
+        if self._client is None:
+            raise ConnectorFailure("http_output: it is not open")
+        headers = {"Content-Type": self._kind, **self._options.headers, IDEMPOTENCY_KEY: key}
+        try:
+            answer = self._client.post(self._options.path, content=body, headers=headers)
+        except httpx.HTTPError as error:
+            return TransientConnectorFailure(f"http_output: {self._shown} cannot be reached: {error or type(error).__name__}"), 0.0
+        if answer.is_success:
+            return None, 0.0
+        text = f"http_output: {self._shown} answered {answer.status_code} {answer.reason_phrase}: {excerpt(answer.text, _SHOWN)}"
+        if answer.is_server_error or answer.status_code in _MAY_PASS:
+            asked = answer.headers.get("Retry-After", "")
+            return TransientConnectorFailure(text), float(asked) if asked.isdigit() else 0.0
+        raise ConnectorFailure(f"{text}. The changes were not taken; check the URL, the headers and the format.")
+
+    @property
+    def _shown(self) -> str:
+        """The URL without what may be secret."""
+        return str(httpx.URL(self._options.path).copy_with(query=None, fragment=None, username=None, password=None))
+
+
+def new_client(timeout_s: float) -> httpx.Client:
+    """A client that posts.
+
+    :param timeout_s: how long an answer may take
+    """
+    return httpx.Client(timeout=timeout_s)
+
+
+HTTP_OUTPUT: Final = OutputDefinition(
+    name="http_output",
+    options=HttpOutputOptions,
+    open=HttpOutput,
+    formats=("csv", "json"),
+    guarantee=Guarantee.AT_LEAST_ONCE,
+)
