@@ -1,0 +1,1 @@
+"""Connectors: what moves rows in and out, next to the programs of the systems themselves."""

@@ -1,0 +1,96 @@
+"""A throw-away PostgreSQL server, for tests and measurements."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+PASSWORD_USER = "guarded"  # noqa: S105 - a name
+"""The one user who needs a password; the server trusts all others."""
+_ACCESS = f"""
+host all {PASSWORD_USER} 127.0.0.1/32 scram-sha-256
+host all all 127.0.0.1/32 trust
+local all all trust
+"""
+
+
+class PostgresServer:
+    """A throw-away server on loopback, whose changes can be read. Its data survive a stop.
+
+    :param programs: the folder with those of the server
+    """
+
+    def __init__(self, programs: Path) -> None:
+        # Not in pytest's folder, which every other session that begins closes to the server's user.
+        self._folder = Path(tempfile.mkdtemp(prefix="airflow-pipelines-postgresql-"))
+        # A server refuses to run as root, so it runs as the user that its package made.
+        self._as_user: list[str] = []
+        if getpass.getuser() == "root":
+            self._as_user = ["runuser", "-u", "postgres", "--"]
+            shutil.chown(self._folder, "postgres")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        self._programs = programs
+        self._data = self._folder / "data"
+        self._run("initdb", "-D", str(self._data), "-U", "pipelines", "--auth=trust", "--no-sync")
+        subprocess.run(
+            [*self._as_user, "tee", str(self._data / "pg_hba.conf")], input=_ACCESS.encode(), check=True, stdout=subprocess.DEVNULL
+        )
+
+    def url(self, database: str = "postgres") -> str:
+        """How a database of it is reached.
+
+        :param database: its name
+        """
+        return f"postgresql://pipelines@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": str(self._folder),
+            "wal_level": "logical",
+            "max_replication_slots": "50",
+            "max_wal_senders": "50",
+            # What is written here is thrown away anyway; a stop writes all that there is.
+            "fsync": "off",
+        }
+        options = f"-p {self.port} " + " ".join(f"-c {name}={value}" for name, value in settings.items())
+        self._control("-l", str(self._folder / "log"), "-o", options, "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it.
+
+        :param mode: ``immediate`` is what a crash is
+        """
+        self._control("-m", mode, "stop")
+
+    def close(self) -> None:
+        """Stop it, and throw away its data."""
+        self.stop("immediate")
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _control(self, *arguments: str) -> None:
+        self._run("pg_ctl", "-D", str(self._data), "-w", *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        # Its own environment: what a server inherits from a developer's shell must not change what is tested.
+        env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+        command = [*self._as_user, str(self._programs / program), *arguments]
+        # The server keeps what it inherits, so that nobody may wait for the end of its output.
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", env=env)
+
+
+def find_programs() -> Path | None:
+    """The folder with the server's programs; None where none is installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    initdb = shutil.which("initdb")
+    if not found and initdb:
+        found = [Path(initdb).parent]
+    return found[-1] if found else None
