@@ -60,7 +60,9 @@ class FileInput:
             filesystem, inner = url_to_fs(path, **self._options.storage_options)
         except (ValueError, ImportError, TypeError) as error:
             raise ConnectorFailure(f"file_input cannot use path {path!r}: {error}") from error
-        self._files = FileSetInput(FileStore(filesystem), PathListing(filesystem, inner), self._reading)
+        self._files = FileSetInput(
+            FileStore(filesystem, self._reading.context.format), PathListing(filesystem, inner), self._reading
+        )
         self._files.start(position)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:

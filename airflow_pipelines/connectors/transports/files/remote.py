@@ -8,11 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
-BLOCK_BYTES: Final = 4 << 20
+BLOCK_BYTES: Final = 8 << 20
 """How much is fetched with one request."""
-AHEAD: Final = 4
+AHEAD: Final = 3
 """How many blocks are fetched before they are needed."""
-_KEPT: Final = 4
+_KEPT: Final = 2
 """How many blocks are kept after they were needed: readers of columns go back within a group of rows, and to the file's end."""
 
 Fetch = Callable[[int, int], bytes]
@@ -39,6 +39,11 @@ class BlockFile(io.RawIOBase):
         self._offset = 0
         if size:
             self._want(0)
+
+    def want_end(self) -> None:
+        """Begin to fetch the last block, for whoever reads that first."""
+        if self._size:
+            self._want((self._size - 1) // self._block_bytes)
 
     def readable(self) -> bool:
         """It is."""

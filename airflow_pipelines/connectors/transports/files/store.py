@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.files.listing import Found
-from airflow_pipelines.connectors.transports.files.remote import BLOCK_BYTES, BlockFile
+from airflow_pipelines.connectors.transports.files.remote import BLOCK_BYTES, BlockFile, Fetch
 
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci"})
 """Protocols whose files come whole and never grow."""
 _NO_KEYS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError"})
 _LOCAL: Final = frozenset({"file", "local", "memory"})
+_ENDS_FIRST: Final = frozenset({"orc", "parquet"})
+"""Formats whose files say at their end what is in them."""
 _THREADS: Final = 8
 _FILES_AHEAD: Final = 16
 _BYTES_AHEAD: Final = 32 << 20
 """Of the files after the one that is read, so many begin to be fetched."""
 
+FetchOf: TypeAlias = Callable[[Found], Fetch]
+"""Gives what fetches parts of a file."""
+
 
 class FileStore:
     """Opens files; those of other machines are fetched ahead."""
 
-    def __init__(self, filesystem: Any) -> None:
+    def __init__(self, filesystem: Any, format_name: str | None, fetch_of: FetchOf | None = None) -> None:
         """Make a store.
 
         :param filesystem: of fsspec
+        :param format_name: of the files
+        :param fetch_of: gives what fetches parts of a file, for stores that have a faster way than fsspec
         """
         protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
         self._filesystem = filesystem
+        self._fetch_of = fetch_of or (lambda found: fetch_by_fsspec(filesystem, found))
+        self._ends_first = format_name in _ENDS_FIRST
         self.grows = not protocols & _OBJECT_STORES
         """Whether something may be appended to a file."""
         self.is_local = bool(protocols & _LOCAL)
@@ -70,15 +79,33 @@ class FileStore:
                 self._ahead[found.path] = self._fetched(found, pool)
 
     def _fetched(self, found: Found, pool: ThreadPoolExecutor) -> BlockFile:
-        path, filesystem = found.path, self._filesystem
-        return BlockFile(lambda begin, end: _part(filesystem, path, begin, end), found.size or 0, pool)
+        file = BlockFile(self._fetch_of(found), found.size or 0, pool)
+        if self._ends_first:
+            file.want_end()
+        return file
 
 
-def _part(filesystem: Any, path: str, begin: int, end: int) -> bytes:
-    with store_access(path):
-        data = bytes(filesystem.cat_file(path, start=begin, end=end))
+def fetch_by_fsspec(filesystem: Any, found: Found) -> Fetch:
+    """What fetches parts of a file.
+
+    :param filesystem: of fsspec
+    :param found: the file
+    """
+
+    def fetch(begin: int, end: int) -> bytes:
+        with store_access(found.path):
+            return checked(bytes(filesystem.cat_file(found.path, start=begin, end=end)), begin, end, found)
+
+    return fetch
+
+
+def checked(data: bytes, begin: int, end: int, found: Found) -> bytes:
+    """Data that is as long as it should be.
+
+    :raises ConnectorFailure: when it is not
+    """
     if len(data) != end - begin:
-        raise ConnectorFailure(f"{path} became shorter while it was read. Put new data into new files.")
+        raise ConnectorFailure(f"{found.path} became shorter while it was read. Put new data into new files.")
     return data
 
 
@@ -98,7 +125,7 @@ def store_access(path: str) -> Iterator[None]:
     except Exception as error:
         # Each file system has errors of its own for the same things.
         reason = str(error) or type(error).__name__
-        if isinstance(error, PermissionError) or type(error).__name__ in _NO_KEYS:
+        if isinstance(error, PermissionError) or type(error).__name__ in _NO_KEYS or "ACCESS_DENIED" in reason:
             raise ConnectorFailure(
                 f"{path} may not be read: {reason}. Check the keys or the account that the connector uses, and what it may do."
             ) from error
