@@ -83,7 +83,10 @@ class Committing(Protocol):
     """A source that wants to know what need not be read again. It stays open after its end, until the pipeline ends."""
 
     def commit(self, position: Position) -> None:
-        """The effect of all that was read up to a position is on disk. Does not wait; may be called from another thread."""
+        """A checkpoint or the journal has a position, so that a restart goes on there at the latest.
+
+        Does not wait; may be called from another thread.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class Checkpointer:
         interval = options.checkpoint_interval_s
         if interval is not None and options.storage and time.monotonic() - self._last >= interval:
             newest = live.durability.checkpoints.latest_listed()
-            is_new = newest is None or newest.steps != live.circuit.snapshot.step
+            is_new = newest is None or newest.steps != live.circuit.snapshot.step or live.endpoints.have_moved
             if is_new and not live.endpoints.without_position:
                 self._take_or_delay(live, self.requests.request())
             self._last = time.monotonic()

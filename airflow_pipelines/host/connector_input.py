@@ -156,8 +156,8 @@ class ConnectorInput:
         return taken
 
     def commit(self) -> None:
-        """The effect of all that steps have consumed is on disk."""
-        position = self.endpoint.position
+        """Tell the source from where on a restart may read."""
+        position = self.endpoint.kept_position
         if self._committing is not None and position is not None:
             self._committing.commit(position)
 

@@ -461,6 +461,16 @@ class Endpoints:
     def _count_processed(self, metrics: OutputMetrics) -> None:
         metrics.total_processed_input_records, metrics.total_processed_steps = self._delivered
 
+    @property
+    def have_moved(self) -> bool:
+        """Whether a source stands elsewhere than the newest checkpoint and the journal say."""
+        return any(endpoint.has_moved for endpoint in list(self.inputs.values()))
+
+    def keep_positions(self) -> None:
+        """A checkpoint has the places of all sources."""
+        for endpoint in list(self.inputs.values()):
+            endpoint.keep(endpoint.position)
+
     def count_durable(self) -> None:
         """The effect of everything consumed so far is on disk."""
         for endpoint in list(self.inputs.values()):

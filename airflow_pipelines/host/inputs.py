@@ -48,6 +48,8 @@ class InputEndpoint:
         """Says how far it is behind its source."""
         self.position: Position | None = None
         """Where the source stands after the last committed step."""
+        self.kept_position: Position | None = None
+        """The newest of these places that a checkpoint or the journal has: a restart goes on there at the latest."""
         self._frontier = Frontier()
         self._latencies = Latencies()
 
@@ -96,6 +98,15 @@ class InputEndpoint:
         self.metrics.completed_records = records
         self._frontier.complete(records)
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether the source stands elsewhere than the newest checkpoint and the journal say."""
+        return self.position != self.kept_position
+
+    def keep(self, position: Position | None) -> None:
+        """A checkpoint or the journal has a place."""
+        self.kept_position = position
+
     def secure(self) -> None:
         """The effect of all that was consumed is on disk."""
         self.metrics.durable_records = self.metrics.processed_records
@@ -116,7 +127,7 @@ class InputEndpoint:
         :param same: whether the connector is still the same, so that it goes on from its position
         """
         if same:
-            self.position = state.position
+            self.position = self.kept_position = state.position
             self.paused = state.paused
         self.metrics = InputMetrics.from_state(state.counts)
 

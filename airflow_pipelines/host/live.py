@@ -309,6 +309,7 @@ class LivePipeline:
         """All that has been done so far is durable."""
         if self.circuit.streams is not None:
             self.circuit.streams.committed()
+        self.endpoints.keep_positions()
         self.endpoints.count_durable()
 
     def _show(self, step: Step, consumption: Consumption) -> None:
@@ -360,6 +361,10 @@ class LivePipeline:
         identity, metrics = self.identity, self.metrics
         start, snapshot = metrics.initial_start_time, step.snapshot
         self.durability.commit(step.number, step.table_deltas, states, counters, identity, start, snapshot)
+        if self.durability.journals:
+            for endpoint, part in consumption.parts.items():
+                if part.position is not None:
+                    endpoint.keep(part.position)
 
     def _count(self, consumption: Consumption, *, steps: int) -> None:
         for endpoint, part in consumption.parts.items():

@@ -148,3 +148,41 @@ def test_a_stop_by_force_in_the_middle_of_changes(make: Make, database: Database
     wait_until(
         lambda: [row["id"] for row in pipeline.query("SELECT id FROM orders ORDER BY id")] == wanted, pipeline, "the table is equal"
     )
+
+
+@pytest.mark.parametrize("model", ["at_least_once", "exactly_once"])
+def test_the_server_forgets_no_change_that_a_restart_reads_again(make: Make, database: Database, model: str) -> None:
+    database.execute(TABLES, "INSERT INTO orders VALUES (1, 'a', 1)")
+    program = PROGRAM.replace("WITH (", "WITH ('materialized' = 'true', ", 1)
+    pipeline = make(program, env={"SHOP": database.url}, fault_tolerance={"model": model, "checkpoint_interval_secs": None})
+    pipeline.start()
+    wait_until(lambda: pipeline.query("SELECT id FROM orders") == [{"id": 1}], pipeline, "the rows of the table")
+    pipeline.checkpoint()
+    # Transactions after which nothing is other than before are no steps, and in no journal.
+    for _ in range(3):
+        database.transaction("INSERT INTO orders VALUES (2, 'a', 1)", "DELETE FROM orders WHERE id = 2")
+    wait_until(lambda: input_of(pipeline, "orders.orders")["metrics"]["total_records"] >= 7, pipeline, "changes come")
+    time.sleep(0.6)
+    pipeline.kill()
+    pipeline.start()
+    database.execute("INSERT INTO orders VALUES (3, 'a', 1)")
+    wait_until(lambda: len(pipeline.query("SELECT id FROM orders")) == 2, pipeline, "it goes on")
+    assert input_of(pipeline, "orders.orders")["fatal_error"] is None
+
+
+def test_the_server_keeps_no_log_of_other_tables(make: Make, database: Database) -> None:
+    database.execute(TABLES, "CREATE TABLE other (v text)")
+    pipeline = make(PROGRAM, env={"SHOP": database.url}, fault_tolerance=EXACTLY_ONCE)
+    pipeline.start()
+    kept = "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots WHERE database = current_database()"
+    wait_until(lambda: bool(database.rows(kept)), pipeline, "the slot is made")
+    database.execute("INSERT INTO other SELECT repeat('x', 1000) FROM generate_series(1, 5000)")
+    assert database.rows(kept)[0][0] > 4_000_000
+    wait_until(lambda: database.rows(kept)[0][0] < 1_100_000, pipeline, "the position moves on")
+    lag = input_of(pipeline, "orders.orders")["metrics"]["lag"]
+    assert lag is not None
+    assert lag["bytes"] is not None
+    pipeline.kill()
+    pipeline.start()
+    database.execute("INSERT INTO orders VALUES (1, 'a', 1)")
+    wait_until(lambda: totals(database) == [("a", 1, "1.00")], pipeline, "it goes on")

@@ -18,7 +18,7 @@ _STRING_OR_MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?:{_VALUE})?")
 _TEXT: Final = re.compile(_STRING)
 _SECRET_NAME: Final = re.compile(
     r"passw(or)?d|passphrase|pwd|secret|token|credential|authorization|jaas\.config|sas[._-]?(key|url)"
-    r"|(api|access|account|private|encryption)[._-]?key|key[._-]?(pem|password)|\.key$",
+    r"|(api|access|account|private|encryption)[._-]?key|key[._-]?(pem|password)|\.key$|client[._-]?key$",
     re.IGNORECASE,
 )
 _SECRET_NUMBER: Final = re.compile(r"(password|passwd|passphrase|pwd|secret|pin)$", re.IGNORECASE)

@@ -31,7 +31,7 @@ def table(config: str) -> str:
     [
         "password", "sasl.password", "secret_key", "aws_secret_access_key", "aws_access_key_id", "token", "bearerToken", "api-key",
         "sasl.jaas.config", "account_key", "ssl.key.pem", "ssl.key.password", "credential", "Authorization", "passphrase",
-        "private_key",
+        "private_key", "ssl_client_key",
     ],
 )  # fmt: skip
 def test_values_under_names_of_secrets(name: str) -> None:
@@ -45,7 +45,13 @@ def test_values_under_names_of_secrets(name: str) -> None:
     [
         {"topic": "secret", "path": "/tokens/password.csv", "max_tokens": 5, "fields": {"password": {"values": ["a", "b"]}}},
         {"password": "${secret:a/b}", "uri": "postgres://me:${env:PASSWORD}@h/db"},
-        {"password": "", "uri": "s3://bucket/a@b:c", "other": "http://host:80/?x=a:b@c", "mail": "a:b@c"},
+        {
+            "ssl_client_key_location": "/etc/ssl/client.key",
+            "password": "",
+            "uri": "s3://bucket/a@b:c",
+            "other": "http://host:80/?x=a:b@c",
+            "mail": "a:b@c",
+        },
     ],
 )
 def test_what_is_no_secret_stays(config: dict[str, object]) -> None:

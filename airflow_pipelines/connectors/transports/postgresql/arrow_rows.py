@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.program.column_types import ColumnType
 
+ColumnReader: TypeAlias = Callable[[pa.ChunkedArray], "pa.ChunkedArray | None"]
 _INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _AS_THEY_ARE: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("int2", "int4", "int8"), _INTEGERS),
@@ -110,17 +111,25 @@ def _comes_as_it_is(mapped: MappedColumn) -> bool:
     return kind.name in _AS_THEY_ARE.get(mapped.source.name, ()) and (kind.name != "VARCHAR" or kind.precision is None)
 
 
-def _reader_of(mapped: MappedColumn) -> Callable[[pa.ChunkedArray], pa.ChunkedArray | None]:
-    if _comes_as_it_is(mapped):
-        return lambda values: _widened(values, mapped)
-    kind = mapped.column.type
-    if mapped.source.shape in {Shape.ARRAY, Shape.COMPOSITE, Shape.JSON, Shape.BYTES} and kind.name not in {"VARCHAR", "CHAR"}:
+def _reader_of(mapped: MappedColumn) -> ColumnReader:
+    return (lambda values: _widened(values, mapped)) if _comes_as_it_is(mapped) else text_reader(mapped)
+
+
+def text_reader(mapped: MappedColumn) -> ColumnReader:
+    """What reads a column of texts as a whole, or gives None when one of them must be looked at by itself.
+
+    :param mapped: the column
+    """
+    kind, shape = mapped.column.type, mapped.source.shape
+    if shape in {Shape.ARRAY, Shape.COMPOSITE, Shape.JSON, Shape.BYTES} and kind.name not in {"VARCHAR", "CHAR"}:
         return lambda _: None
 
     def read(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        if mapped.source.shape is Shape.TIMESTAMP and kind.name in {"TIMESTAMP", "TIMESTAMP_TZ"}:
+        if shape is Shape.TIMESTAMP and kind.name in {"TIMESTAMP", "TIMESTAMP_TZ"}:
             # The session's time zone is UTC.
             texts = pc.replace_substring_regex(texts, r"\+00$", "")
+        if shape is Shape.BOOLEAN:
+            texts = pc.if_else(pc.equal(texts, "t"), "true", pc.if_else(pc.equal(texts, "f"), "false", texts))
         return _plain(kind, texts)
 
     return read

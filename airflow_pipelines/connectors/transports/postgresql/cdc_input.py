@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.base import (
     Lag,
 )
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError, RecordProblem, RowBuffer
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError
 from airflow_pipelines.connectors.transports.postgresql.arrow_rows import ArrowRows
 from airflow_pipelines.connectors.transports.postgresql.cdc_snapshot import TableSnapshot
 from airflow_pipelines.connectors.transports.postgresql.change_rows import ChangeRows
@@ -37,7 +37,7 @@ from airflow_pipelines.connectors.transports.postgresql.publication import Follo
 from airflow_pipelines.connectors.transports.postgresql.replication import ReplicationConnection
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, SourceTypes
-from airflow_pipelines.connectors.transports.postgresql.transactions import Entry, Portion, Transactions
+from airflow_pipelines.connectors.transports.postgresql.transactions import Portion, Transactions
 from airflow_pipelines.connectors.transports.postgresql.watch import Watch
 from airflow_pipelines.engine.storage.connector_state import Position
 
@@ -239,7 +239,6 @@ class PostgresCdcInput:
         deadline = time.monotonic() + timeout_s
         self._watch.look(is_quiet=not self._transactions.is_open)
         stream = self._stream if self._stream is not None else self._start_stream()
-        self._rows_of_changes().begin()
         while (portion := self._transactions.full(max_records)) is None:
             left = 0.0 if self._transactions.has_whole else max(0.0, deadline - time.monotonic())
             data = stream.next(self._durable, left)
@@ -278,14 +277,8 @@ class PostgresCdcInput:
                 if self._oids & set(message.oids):
                     raise self._emptied()
             case Insert() | Update() | Delete() if message.oid in self._oids and not self._transactions.next_is_known():
-                self._transactions.add(self._entries(message), len(data))
+                self._transactions.add(self._rows_of_changes().entries(message), len(data))
         return None
-
-    def _entries(self, message: Insert | Update | Delete) -> Sequence[Entry]:
-        try:
-            return self._rows_of_changes().rows(message)
-        except RecordProblem as problem:
-            return [str(problem)]
 
     def _describe(self, relation: Relation) -> None:
         table = self._followed()
@@ -351,16 +344,11 @@ class PostgresCdcInput:
     # Chunks.
 
     def _chunk_of(self, portion: Portion) -> InputChunk:
-        buffer = RowBuffer(self._context.schema)
-        for entry in portion.entries:
-            if isinstance(entry, str):
-                buffer.reject(0, f"behind {lsn_text(portion.place)}: {entry}")
-            else:
-                buffer.add(entry.op, entry.row, entry.given)
+        parsed = self._rows_of_changes().parsed(portion.entries, portion.size_bytes, f"behind {lsn_text(portion.place)}")
         transaction = None
         if portion.is_part:
             transaction = ChunkInTransaction.LAST if portion.ends else ChunkInTransaction.MORE
-        return _chunk(buffer.finish(portion.size_bytes, 0), self._position(portion), transaction)
+        return _chunk(parsed, self._position(portion), transaction)
 
     def _position(self, portion: Portion) -> Position:
         position: Position = {"lsn": lsn_text(portion.place), "slot": self._slot, "table": self._followed().oid}

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.defaults import Now
-from airflow_pipelines.connectors.formats.parsed import RecordProblem
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.connectors.transports.postgresql.pgoutput import Delete, Insert, Missing, Relation, TupleData, Update, Value
-from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn, mapped_columns
+from airflow_pipelines.connectors.transports.postgresql.pgoutput import Delete, Insert, Missing, Relation, TupleData, Update
+from airflow_pipelines.connectors.transports.postgresql.raw_changes import ChangedRow, Entry, RawChange, RowMapping, add_to
+from airflow_pipelines.connectors.transports.postgresql.row_mapping import mapped_columns
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedRow:
-    """A change of the table.
-
-    :param op: what the row is
-    :param row: its values in column order
-    :param given: the columns that an update sets; None for a whole row
-    """
-
-    op: Op
-    row: list[Any]
-    given: list[str] | None = None
-
-
 class ChangeRows:
-    """Makes rows of a server's messages about one table.
+    """Makes changes of a server's messages about one table.
 
     :param schema: of the table in the pipeline
     :param now: the clock that a DEFAULT may read
@@ -45,8 +30,7 @@ class ChangeRows:
         self._reader = RowReader(schema, now=now)
         self._type_of = type_of
         self._where = where
-        self._mapped: dict[int, MappedColumn] = {}
-        self._identity: frozenset[int] = frozenset()
+        self._mapping = RowMapping(schema, self._reader, {})
         self._key = frozenset(schema.primary_key)
         self._table = ""
 
@@ -57,36 +41,45 @@ class ChangeRows:
         """
         columns = [(column.name, self._type_of(column.type_oid)) for column in relation.columns]
         self._table = f"{relation.schema}.{relation.name}"
-        self._mapped = mapped_columns(self._schema, self._reader, columns, f"{self._where}: table {self._table}, as it is now")
-        self._identity = frozenset(number for number, column in enumerate(relation.columns) if column.of_identity)
+        mapped = mapped_columns(self._schema, self._reader, columns, f"{self._where}: table {self._table}, as it is now")
+        self._mapping = RowMapping(self._schema, self._reader, mapped)
 
-    def begin(self) -> None:
-        """Begin another batch of changes, whose DEFAULTs have a time of their own."""
-        self._reader.begin()
-
-    def rows(self, message: Insert | Update | Delete) -> list[ChangedRow]:
+    def entries(self, message: Insert | Update | Delete) -> list[Entry]:
         """The changes that a message tells of.
 
-        :raises RecordProblem: when a value does not fit, or is not there
         :raises ConnectorFailure: when the server does not say which row it was
         """
         match message:
             case Insert():
-                return [ChangedRow(Op.INSERT, self._reader.row(self._record(message.new)))]
+                return [self._comes(message.new)]
             case Delete():
-                return [self._deleted(message.old, message.old_is_key)]
+                return [self._goes(message.old, message.old_is_key)]
             case Update():
-                return self._updated(message) if self._key else self._replaced(message)
+                try:
+                    return self._updated(message) if self._key else self._replaced(message)
+                except RecordProblem as problem:
+                    return [str(problem)]
 
-    def _updated(self, message: Update) -> list[ChangedRow]:
+    def parsed(self, entries: Iterable[Entry], size_bytes: int, where: str) -> Parsed:
+        """Changes as the rows of a chunk.
+
+        :param entries: the changes
+        :param size_bytes: what they were sent as
+        :param where: what malformed ones are at, for messages
+        """
+        self._reader.begin()
+        buffer = RowBuffer(self._schema)
+        add_to(buffer, entries, where)
+        return buffer.finish(size_bytes, 0)
+
+    def _updated(self, message: Update) -> list[Entry]:
         """An update in a table with a key: the new row takes the place of the old one."""
         new = _completed(message.new, None if message.old_is_key else message.old)
-        record = self._record(new)
-        is_whole = not any(new[number] is Missing.UNCHANGED for number in self._mapped)
+        is_whole = Missing.UNCHANGED not in new or not any(new[number] is Missing.UNCHANGED for number in self._mapping.mapped)
         if message.old is None or not self._moves(message.old, new):
             if is_whole:
-                return [ChangedRow(Op.INSERT, self._reader.row(record))]
-            row, given = self._reader.update(record)
+                return [self._comes(new)]
+            row, given = self._reader.update(self._mapping.record(new))
             return [ChangedRow(Op.UPDATE, row, given)]
         if not is_whole:
             raise RecordProblem(
@@ -94,43 +87,31 @@ class ChangeRows:
                 "old rows as a "
                 f"whole: ALTER TABLE {self._table} REPLICA IDENTITY FULL"
             )
-        return [self._deleted(message.old, message.old_is_key), ChangedRow(Op.INSERT, self._reader.row(record))]
+        return [self._goes(message.old, message.old_is_key), self._comes(new)]
 
-    def _replaced(self, message: Update) -> list[ChangedRow]:
+    def _replaced(self, message: Update) -> list[Entry]:
         """An update in a table without a key: the old row goes, the new one comes."""
         if message.old is None:
             raise self._nameless()
-        new = _completed(message.new, message.old)
-        return [self._deleted(message.old, message.old_is_key), ChangedRow(Op.INSERT, self._reader.row(self._record(new)))]
+        return [self._goes(message.old, message.old_is_key), self._comes(_completed(message.new, message.old))]
 
-    def _deleted(self, old: TupleData, is_key: bool) -> ChangedRow:
-        if not self._key:
-            if is_key:
-                raise self._nameless()
-            return ChangedRow(Op.DELETE, self._reader.row(self._record(old)))
-        numbers = self._identity if is_key else frozenset(range(len(old)))
-        record = {
-            mapped.column.name: mapped.value(_text(old[number])) for number, mapped in self._mapped.items() if number in numbers
-        }
-        return ChangedRow(Op.DELETE, self._reader.key(record))
+    def _comes(self, new: TupleData) -> RawChange:
+        return RawChange(Op.INSERT, _texts(new), self._mapping)
 
-    def _record(self, values: TupleData) -> dict[str, Any]:
-        """What JSON would have, by column of the table in the pipeline; nothing for values that were not sent."""
-        return {
-            mapped.column.name: mapped.value(value)
-            for number, mapped in self._mapped.items()
-            if (value := values[number]) is not Missing.UNCHANGED
-        }
+    def _goes(self, old: TupleData, is_key: bool) -> RawChange:
+        if is_key and not self._key:
+            raise self._nameless()
+        return RawChange(Op.DELETE, _texts(old), self._mapping)
 
     def _moves(self, old: TupleData, new: TupleData) -> bool:
         """Whether the key of the table in the pipeline is another one than before."""
-        return any(old[number] != new[number] for number, mapped in self._mapped.items() if mapped.column.name in self._key)
+        return any(old[number] != new[number] for number, each in self._mapping.mapped.items() if each.column.name in self._key)
 
     def _nameless(self) -> ConnectorFailure:
         return ConnectorFailure(
             f"{self._where}: an update or delete of {self._table} does not say all of the old row, and the table in the "
-            "pipeline has no primary "
-            f"key. Write ALTER TABLE {self._table} REPLICA IDENTITY FULL, clear the pipeline and start it again."
+            "pipeline has "
+            f"no primary key. Write ALTER TABLE {self._table} REPLICA IDENTITY FULL, clear the pipeline and start it again."
         )
 
 
@@ -141,5 +122,8 @@ def _completed(new: TupleData, old: TupleData | None) -> TupleData:
     return [before if value is Missing.UNCHANGED else value for value, before in zip(new, old, strict=True)]
 
 
-def _text(value: Value) -> str | None:
-    return None if value is Missing.UNCHANGED else value
+def _texts(values: TupleData) -> TupleData:
+    """Values of which none is missing, but for columns that nobody reads."""
+    if Missing.UNCHANGED not in values:
+        return values
+    return [None if value is Missing.UNCHANGED else value for value in values]

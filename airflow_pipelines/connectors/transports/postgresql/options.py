@@ -35,6 +35,13 @@ class ConnectionOptions(BaseModel):
     ssl_client_key_location: str | None = None
     verify_hostname: bool = True
 
+    @field_validator("uri")
+    @classmethod
+    def _scheme(cls, value: str) -> str:
+        if not value.startswith(("postgresql://", "postgres://", "${")):
+            raise ValueError("a URI begins with postgresql://, as in postgresql://user:password@host:5432/database")
+        return value
+
     @model_validator(mode="after")
     def _text_or_file(self) -> Self:
         for text, file in (

@@ -26,12 +26,10 @@ class RelationColumn:
 
     :param name: its name
     :param type_oid: the number of its type
-    :param of_identity: whether it is part of what old rows are told by
     """
 
     name: str
     type_oid: int
-    of_identity: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +39,12 @@ class Relation:
     :param oid: its number
     :param schema: the schema that it is in
     :param name: its name
-    :param has_full_identity: whether old rows come as a whole
     :param columns: its columns in the order of values
     """
 
     oid: int
     schema: str
     name: str
-    has_full_identity: bool
     columns: tuple[RelationColumn, ...]
 
 
@@ -112,7 +108,6 @@ class Truncate:
 Message: TypeAlias = Relation | Begin | Commit | Insert | Update | Delete | Truncate
 _COLUMN: Final = struct.Struct(">Ii")
 _COMMIT: Final = struct.Struct(">BQQQ")
-_FULL: Final = b"f"
 
 
 def decode(data: bytes) -> Message | None:
@@ -175,16 +170,16 @@ def _tuple(data: bytes, at: int) -> tuple[TupleData, int]:
 def _relation(data: bytes) -> Relation:
     schema, at = _name(data, 5)
     name, at = _name(data, at)
-    identity, count = data[at : at + 1], int.from_bytes(data[at + 1 : at + 3])
+    # What old rows are told by, which each of them says again, comes before.
+    count = int.from_bytes(data[at + 1 : at + 3])
     at += 3
     columns = []
     for _ in range(count):
-        of_identity = bool(data[at] & 1)
         column, at = _name(data, at + 1)
         type_oid, _ = _COLUMN.unpack_from(data, at)
         at += _COLUMN.size
-        columns.append(RelationColumn(column, type_oid, of_identity))
-    return Relation(_oid(data), schema, name, identity == _FULL, tuple(columns))
+        columns.append(RelationColumn(column, type_oid))
+    return Relation(_oid(data), schema, name, tuple(columns))
 
 
 def _name(data: bytes, at: int) -> tuple[str, int]:

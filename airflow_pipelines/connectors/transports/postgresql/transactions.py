@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from airflow_pipelines.connectors.transports.postgresql.change_rows import ChangedRow
-
-Entry: TypeAlias = "ChangedRow | str"
-"""A change, or why there is none."""
+from airflow_pipelines.connectors.transports.postgresql.raw_changes import Entry
 
 
 @dataclass(frozen=True, slots=True)

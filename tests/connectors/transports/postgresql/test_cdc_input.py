@@ -24,6 +24,7 @@ from airflow_pipelines.engine.changes import GIVEN
 from airflow_pipelines.engine.schema import RelationSchema
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import errors, opened, rows
+from tests.connectors.transports.postgresql.test_query_input import SCALARS, TYPES
 from tests.fixtures.postgresql import Database
 
 KEYED = replace(relation(col("id", "BIGINT", null=False), col("name", "VARCHAR")), primary_key=("id",))
@@ -139,6 +140,43 @@ def test_the_key_of_the_pipeline_is_told_by_old_rows(database: Database) -> None
     read_first(source)
     database.execute("INSERT INTO t VALUES (1, 'a')", "UPDATE t SET name = 'b'", "DELETE FROM t")
     assert [(op, name) for op, _, name in plain(*read_rows(source, 4))] == [(1, "a"), (-1, "a"), (1, "b"), (-1, "b")]
+    source.close()
+
+
+def test_values_of_all_types_are_as_in_the_first_rows_however_many_come(database: Database) -> None:
+    columns = ", ".join(f"{name} {source}" for name, (_, source, *_) in SCALARS.items())
+    values = ", ".join(f"{literal}::{source}" for _, source, literal, _ in SCALARS.values())
+    database.execute(*TYPES, f"CREATE TABLE t (id int PRIMARY KEY, {columns})", TABLE[1], f"INSERT INTO t SELECT 0, {values}")
+    given = [col(name, kind) for name, (kind, *_) in SCALARS.items()]
+    source = follow(database, replace(relation(col("id", "INTEGER", null=False), *given), primary_key=("id",)))
+    [first] = rows(read_first(source))
+    assert {name: first[name] for name in SCALARS} == {name: value for name, (*_, value) in SCALARS.items()}
+    for count in (3, 300):
+        database.execute(f"INSERT INTO t SELECT i, {values} FROM generate_series(1, {count}) AS i")
+        found = rows(*read_rows(source, count))
+        assert found == [{**first, "id": number} for number in range(1, count + 1)]
+        database.execute("DELETE FROM t WHERE id > 0")
+        assert [(row["__op"], row["id"]) for row in rows(*read_rows(source, count))] == [(-1, n) for n in range(1, count + 1)]
+    source.close()
+
+
+def test_one_malformed_change_among_many(database: Database) -> None:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, name text, flag bool)", TABLE[1], FULL)
+    schema = relation(col("id", "TINYINT", null=False), col("name", "VARCHAR", null=False), col("flag", "BOOLEAN"))
+    source = follow(database, replace(schema, primary_key=("id",)))
+    read_first(source)
+    database.transaction(
+        "INSERT INTO t SELECT i, 'n' || i, i % 2 = 0 FROM generate_series(1, 200) AS i",
+        "INSERT INTO t VALUES (-1, NULL, true)",
+        "UPDATE t SET name = NULL WHERE id = 100",
+        "DELETE FROM t WHERE id <= 100",
+    )
+    chunks = read_until(source, lambda chunks: sum(chunk.records + chunk.num_parse_errors for chunk in chunks) >= 302)
+    found = rows(*chunks)
+    assert [row["id"] for row in found] == [*range(1, 128), *range(1, 100), -1, 100]
+    assert [row["flag"] for row in found[:3]] == [False, True, False]
+    assert sum(chunk.num_parse_errors for chunk in chunks) == 75
+    assert "column 'name' is NOT NULL, but the value is null" in errors(*chunks)[-1]
     source.close()
 
 
@@ -445,7 +483,7 @@ def test_only_published_rows_and_columns(database: Database) -> None:
     source = follow(database)
     assert plain(read_first(source)) == [(1, 2, "b")]
     database.execute("INSERT INTO t VALUES (0, 'x'), (3, 'c')", "UPDATE t SET id = -2 WHERE id = 2")
-    assert plain(*read_rows(source, 2)) == [(1, 3, "c"), (-1, 2, "b")]
+    assert plain(*read_rows(source, 2)) == [(1, 3, "c"), (-1, 2, None)]
     source.close()
 
 

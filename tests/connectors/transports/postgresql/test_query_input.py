@@ -34,7 +34,7 @@ SCALARS = {
     "s": ("VARCHAR", "text", "E'tab\\tline\\n\"é\"'", 'tab\tline\n"é"'),
     "empty": ("VARCHAR", "text", "''", ""),
     "padded": ("VARCHAR", "char(3)", "'a'", "a  "),
-    "any": ("VARCHAR", "varchar(9)", "'a '", "a "),
+    "blank": ("VARCHAR", "varchar(9)", "'a '", "a "),
     "kind": ("VARCHAR", "mood", "'sad'", "sad"),
     "address": ("VARCHAR", "inet", "'10.0.0.1/8'", "10.0.0.1/8"),
     "small": ("INTEGER", "positive", "5", 5),

@@ -73,6 +73,12 @@ def test_what_goes_away_by_itself(error: psycopg.Error, goes_away: bool) -> None
     assert is_transient(error) is goes_away
 
 
+def test_what_is_no_uri_is_refused_when_it_is_compiled() -> None:
+    with pytest.raises(ValidationError, match=r"a URI begins with postgresql://"):
+        ConnectionOptions(uri="host=db.example password=s3cret")
+    assert ConnectionOptions(uri="${secret:database}").uri == "${secret:database}"
+
+
 def test_names_of_slots() -> None:
     for name in ("Mine", "a-b", "", "x" * 64):
         with pytest.raises(ValidationError, match="a slot's name has lower-case letters"):

@@ -1,0 +1,166 @@
+"""Changes as the server wrote their values, which become rows many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.connectors.formats.parsed import RecordProblem, RowBuffer
+from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.connectors.transports.postgresql.arrow_rows import text_reader
+from airflow_pipelines.connectors.transports.postgresql.pgoutput import Missing, TupleData
+from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.schema import RelationSchema
+
+_FEW: Final = 50
+"""Fewer rows are read faster one by one."""
+
+
+class RowMapping:
+    """How values of a table become those of the pipeline's, as long as the table stays as it is.
+
+    :param schema: of the table in the pipeline
+    :param reader: reads its rows
+    :param mapped: by the number of a value, the column that it fills
+    """
+
+    def __init__(self, schema: RelationSchema, reader: RowReader, mapped: Mapping[int, MappedColumn]) -> None:
+        self.mapped = mapped
+        self._schema = schema
+        self._reader = reader
+        self._readers = {each.column.name: (number, text_reader(each)) for number, each in mapped.items()}
+
+    def record(self, values: TupleData) -> dict[str, Any]:
+        """What JSON would have, by column of the table in the pipeline; nothing for values that were not sent.
+
+        :param values: those of a row
+        :raises RecordProblem: when one does not fit
+        """
+        return {
+            each.column.name: each.value(value)
+            for number, each in self.mapped.items()
+            if (value := values[number]) is not Missing.UNCHANGED
+        }
+
+    def key_record(self, values: TupleData) -> dict[str, Any]:
+        """The same of the primary key of an old row alone, since what else it had does not matter.
+
+        :param values: the row, or what the server tells it by
+        :raises RecordProblem: when one does not fit
+        """
+        return {
+            each.column.name: each.value(value)
+            for number, each in self.mapped.items()
+            if each.column.name in self._schema.primary_key and (value := values[number]) is not Missing.UNCHANGED
+        }
+
+    def row(self, change: RawChange) -> list[Any]:
+        """The values of a row, as Python has them.
+
+        :raises RecordProblem: when one does not fit
+        """
+        if change.op is Op.DELETE and self._schema.primary_key:
+            return self._reader.key(self.key_record(change.values))
+        return self._reader.row(self.record(change.values))
+
+    def columns(self, changes: Sequence[RawChange]) -> list[pa.Array] | None:
+        """All rows of some changes, by column; None when a value must be looked at by itself."""
+        if len(changes) < _FEW:
+            return None
+        values = list(zip(*(change.values for change in changes), strict=True))
+        inserts = pa.array([change.op is not Op.DELETE or not self._schema.primary_key for change in changes])
+        found = []
+        for column, field in zip(self._schema.columns, self._schema.arrow, strict=True):
+            if column.name not in self._readers:
+                if column.default is not None:
+                    return None
+                found.append(pa.nulls(len(changes), field.type))
+                continue
+            number, read = self._readers[column.name]
+            texts = pa.array(values[number], pa.string())
+            must = inserts if column.name not in self._schema.primary_key else None
+            if texts.null_count and not column.type.nullable and _lacks_one(texts, must):
+                return None
+            array = read(texts)
+            if array is None:
+                return None
+            found.append(array)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RawChange:
+    """A row that comes or goes as a whole.
+
+    :param op: what it is
+    :param values: those that the server sent
+    :param mapping: what they fill
+    """
+
+    op: Op
+    values: TupleData
+    mapping: RowMapping
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A change of some columns of a row.
+
+    :param op: what the row is
+    :param row: its values in column order
+    :param given: the columns that an update sets
+    """
+
+    op: Op
+    row: list[Any]
+    given: list[str]
+
+
+Entry: TypeAlias = "RawChange | ChangedRow | str"
+"""A change, or why there is none."""
+
+
+def add_to(buffer: RowBuffer, entries: Iterable[Entry], where: str) -> None:
+    """Add changes in order.
+
+    :param buffer: takes them
+    :param entries: the changes
+    :param where: what malformed ones are at, for messages
+    """
+    for mapping, group in groupby(entries, lambda entry: entry.mapping if isinstance(entry, RawChange) else None):
+        if mapping is None:
+            _add_others(buffer, group, where)
+        else:
+            _add_raw(buffer, mapping, [entry for entry in group if isinstance(entry, RawChange)], where)
+
+
+def _add_others(buffer: RowBuffer, entries: Iterable[Entry], where: str) -> None:
+    for entry in entries:
+        if isinstance(entry, ChangedRow):
+            buffer.add(entry.op, entry.row, entry.given)
+        else:
+            buffer.reject(0, f"{where}: {entry}")
+
+
+def _add_raw(buffer: RowBuffer, mapping: RowMapping, changes: Sequence[RawChange], where: str) -> None:
+    columns = mapping.columns(changes)
+    if columns is not None:
+        buffer.add_changes(columns, pa.array([int(change.op) for change in changes], pa.int8()))
+        return
+    for change in changes:
+        try:
+            buffer.add(change.op, mapping.row(change))
+        except RecordProblem as problem:
+            buffer.reject(0, f"{where}: {problem}")
+
+
+def _lacks_one(texts: pa.Array, must: pa.Array | None) -> bool:
+    """Whether there is a NULL where none may be."""
+    absent = texts.is_null()
+    return bool(pc.any(absent if must is None else pc.and_(absent, must)).as_py())
