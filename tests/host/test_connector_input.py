@@ -141,6 +141,9 @@ def test_what_is_durable_is_committed_to_the_connection_that_is_there(tmp_path: 
     assert source.committed == [], "no step has taken anything"
     given.take()
     given.reader.commit()
+    assert source.committed == [], "no checkpoint and no journal has it"
+    given.endpoint.keep(given.endpoint.position)
+    given.reader.commit()
     assert source.committed == [{"next": 2}]
     source.is_there = False
     given.until(lambda: given.endpoint.health.trouble is not None)
