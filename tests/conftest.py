@@ -3,6 +3,8 @@
 import gc
 import os
 
+from hypothesis import HealthCheck, settings
+
 from tools.class_archive import ARCHIVE, USE
 
 # The JVMs of tests live for minutes and run most queries once or twice, so the time of the second compiler never pays off. Without
@@ -10,6 +12,11 @@ from tools.class_archive import ARCHIVE, USE
 # again and again, and Spark hangs. Concurrent garbage collection takes a processor that tests need. The stack is that of hosts.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xss4m"
 os.environ.setdefault("JDK_JAVA_OPTIONS", f"{_JAVA} {USE}" if ARCHIVE.exists() else _JAVA)
+
+# Hypothesis measures by the clock on the wall, so that other work of the machine would make tests fail. In a clean checkout the
+# first test with text also makes its tables of characters, which takes a second and counts as drawing.
+settings.register_profile("any machine", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 pytest_plugins = [
     "tests.fast",
