@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.elements import (
@@ -20,7 +20,8 @@ from airflow_pipelines.streams.elements import (
 )
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.exchanges import ExchangeWriter
-from airflow_pipelines.streams.failures import last_given, note_element, note_operator
+from airflow_pipelines.streams.failures import note_operator
+from airflow_pipelines.streams.fanout import Fanout
 from airflow_pipelines.streams.graph.chains import Chain, Link, Step
 from airflow_pipelines.streams.grouping import GroupedInput
 from airflow_pipelines.streams.keys import group_to_task
@@ -33,7 +34,6 @@ from airflow_pipelines.streams.state.page_storage import SpilledPages
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
 from airflow_pipelines.streams.state.pages_at_rest import PageMarks
 from airflow_pipelines.streams.state.store import KeyedStore
-from airflow_pipelines.streams.values import isolate_all
 from airflow_pipelines.streams.watermarks import Combination
 
 Channel: TypeAlias = tuple[int, int]
@@ -78,60 +78,6 @@ class TaskPart:
     store: KeyedStore | None
 
 
-class _Fanout:
-    """Gives what one output of an operator makes to all who read it."""
-
-    def __init__(self, owner: Step, convert: Any) -> None:
-        self._owner = owner
-        self._convert = convert
-        self._operators: list[tuple[Operator, int]] = []
-        self._exchanges: list[ExchangeWriter] = []
-        self._readers = 0
-
-    def to_operator(self, operator: Operator, port: int) -> None:
-        self._operators.append((operator, port))
-        self._readers += 1
-
-    def to_exchange(self, exchange: ExchangeWriter) -> None:
-        self._exchanges.append(exchange)
-        self._readers += 1
-
-    def emit(self, batch: Batch) -> None:
-        if self._convert is not None:
-            batch = Batch(self._converted(batch.values), batch.timestamps)
-        remaining = self._readers
-        for operator, port in self._operators:
-            remaining -= 1
-            operator.process(batch if remaining == 0 else _copied(batch), port)
-        for exchange in self._exchanges:
-            remaining -= 1
-            exchange.emit(batch if remaining == 0 else _copied(batch))
-
-    def _converted(self, values: list[Any]) -> list[Any]:
-        iterator = iter(values)
-        try:
-            return list(map(self._convert, iterator))
-        except Exception as error:
-            note_element(error, self._owner.name, last_given(values, iterator), "result")
-            raise
-
-    def watermark(self, timestamp: int) -> None:
-        for operator, _ in self._operators:
-            operator.watermark(timestamp)
-        for exchange in self._exchanges:
-            exchange.watermark(timestamp)
-
-    def idleness(self, *, idle: bool) -> None:
-        for operator, _ in self._operators:
-            operator.idleness(idle=idle)
-        for exchange in self._exchanges:
-            exchange.idleness(idle=idle)
-
-
-def _copied(batch: Batch) -> Batch:
-    return Batch(isolate_all(batch.values), list(batch.timestamps))
-
-
 class ChainTask:
     """One parallel instance of a chain, with its state.
 
@@ -160,7 +106,7 @@ class ChainTask:
         self._channels = Combination((link.number, upstream) for link, tasks in into for upstream in _upstreams(link, tasks, index))
         self.operators: dict[int, Operator] = {}
         self._stores = {step.uid: self._store() for step in chain.steps if step.node.operator.is_keyed}
-        self._fanouts: dict[tuple[int, str | None], _Fanout] = {}
+        self._fanouts: dict[tuple[int, str | None], Fanout] = {}
         self.exchanges: dict[Link, ExchangeWriter] = {}
         self.metrics: dict[str, MetricGroup] = {}
         self.has_ended = False
@@ -220,7 +166,7 @@ class ChainTask:
             self.load(uid, page_id, page)
         for step in self.chain.steps:
             self.operators[step.node.id] = step.node.operator.create()
-            self._fanouts[(step.node.id, None)] = _Fanout(step, step.node.convert)
+            self._fanouts[(step.node.id, None)] = Fanout(step, step.node.convert)
         for step in self.chain.steps:
             for edge in step.inputs:
                 self._fanout(edge.source, edge.tag).to_operator(self.operators[step.node.id], edge.port)
@@ -291,11 +237,11 @@ class ChainTask:
         state = snapshot.operators.get(step.uid)
         operator.open(None if state is None else pickle.loads(state))  # noqa: S301 (the program's own storage)
 
-    def _fanout(self, node_id: int, tag: str | None) -> _Fanout:
+    def _fanout(self, node_id: int, tag: str | None) -> Fanout:
         fanout = self._fanouts.get((node_id, tag))
         if fanout is None:
             step = next(step for step in self.chain.steps if step.node.id == node_id)
-            fanout = self._fanouts[(node_id, tag)] = _Fanout(step, step.node.side_converts.get(tag or ""))
+            fanout = self._fanouts[(node_id, tag)] = Fanout(step, step.node.side_converts.get(tag or ""))
         return fanout
 
     @property
