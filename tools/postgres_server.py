@@ -17,15 +17,21 @@ host all {PASSWORD_USER} 127.0.0.1/32 scram-sha-256
 host all all 127.0.0.1/32 trust
 local all all trust
 """
+_ENCRYPTED_ACCESS = """
+hostssl all all 127.0.0.1/32 cert
+local all all trust
+"""
 
 
 class PostgresServer:
     """A throw-away server on loopback, whose changes can be read. Its data survive a stop.
 
     :param programs: the folder with those of the server
+    :param certificates: a folder with ``server.crt``, ``server.key`` and ``ca.crt``: all connections are encrypted, and clients
+        show a certificate of this authority
     """
 
-    def __init__(self, programs: Path) -> None:
+    def __init__(self, programs: Path, certificates: Path | None = None) -> None:
         # Not in pytest's folder, which every other session that begins closes to the server's user.
         self._folder = Path(tempfile.mkdtemp(prefix="airflow-pipelines-postgresql-"))
         # A server refuses to run as root, so it runs as the user that its package made.
@@ -39,9 +45,11 @@ class PostgresServer:
         self._programs = programs
         self._data = self._folder / "data"
         self._run("initdb", "-D", str(self._data), "-U", "pipelines", "--auth=trust", "--no-sync")
-        subprocess.run(
-            [*self._as_user, "tee", str(self._data / "pg_hba.conf")], input=_ACCESS.encode(), check=True, stdout=subprocess.DEVNULL
-        )
+        self._put("pg_hba.conf", (_ACCESS if certificates is None else _ENCRYPTED_ACCESS).encode())
+        self._encryption = {} if certificates is None else {"ssl": "on", "ssl_ca_file": "ca.crt"}
+        if certificates is not None:
+            for file in ("server.crt", "server.key", "ca.crt"):
+                self._put(file, (certificates / file).read_bytes())
 
     def url(self, database: str = "postgres") -> str:
         """How a database of it is reached.
@@ -60,6 +68,7 @@ class PostgresServer:
             "max_wal_senders": "50",
             # What is written here is thrown away anyway; a stop writes all that there is.
             "fsync": "off",
+            **self._encryption,
         }
         options = f"-p {self.port} " + " ".join(f"-c {name}={value}" for name, value in settings.items())
         self._control("-l", str(self._folder / "log"), "-o", options, "start")
@@ -75,6 +84,12 @@ class PostgresServer:
         """Stop it, and throw away its data."""
         self.stop("immediate")
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _put(self, file: str, content: bytes) -> None:
+        """Write a file of the server, which has to own it."""
+        path = self._data / file
+        subprocess.run([*self._as_user, "tee", str(path)], input=content, check=True, stdout=subprocess.DEVNULL, cwd="/")
+        path.chmod(0o600)
 
     def _control(self, *arguments: str) -> None:
         self._run("pg_ctl", "-D", str(self._data), "-w", *arguments)
