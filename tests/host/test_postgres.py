@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.connectors.transports.postgresql import cdc_input
 from tests.fixtures.postgresql import Database
 from tests.host.driver import Pipeline
 
@@ -93,6 +94,36 @@ def test_a_large_transaction_and_a_large_table_come_as_one_step(make: Make, data
     database.execute("INSERT INTO orders SELECT i, 'c', 1 FROM generate_series(5001, 8000) AS i")
     wait_until(lambda: counted(5500), pipeline, "the transaction")
     assert seen == {2500, 5500}
+
+
+def in_transaction(pipeline: Pipeline) -> bool:
+    return bool(pipeline.stats()["global_metrics"]["transaction_records"])
+
+
+def test_a_stop_by_force_within_large_transactions(make: Make, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cdc_input, "_IDLE_LIMIT_S", 0.5)
+    database.execute(TABLES, "INSERT INTO orders SELECT i, 'c', 1 FROM generate_series(1, 40000) AS i")
+    program = PROGRAM.replace('"name": "orders",', '"name": "orders", "max_batch_size": 200, "max_queued_records": 400,')
+    pipeline = make(program, env={"SHOP": database.url}, fault_tolerance=EXACTLY_ONCE)
+    pipeline.start()
+    wait_until(lambda: in_transaction(pipeline), pipeline, "the rows of the table begin to come")
+    pipeline.kill()
+    assert totals(database) == []
+    pipeline.start()
+    wait_until(lambda: totals(database) == [("c", 40_000, "40000.00")], pipeline, "they come once")
+    database.execute("UPDATE orders SET amount = 2")
+    wait_until(lambda: in_transaction(pipeline), pipeline, "the changes begin to come")
+    pipeline.kill()
+    pipeline.start()
+    wait_until(lambda: totals(database) == [("c", 40_000, "80000.00")], pipeline, "they come as a whole")
+    # Paused within a transaction, for longer than the server is to wait.
+    database.execute("DELETE FROM orders WHERE id > 20000")
+    wait_until(lambda: in_transaction(pipeline), pipeline, "the changes begin to come")
+    assert pipeline.post("tables/orders/connectors/orders/pause").status_code == 200
+    active = "SELECT active FROM pg_replication_slots WHERE database = current_database()"
+    wait_until(lambda: database.rows(active) == [(False,)], pipeline, "the reader lets go of the server")
+    assert pipeline.post("tables/orders/connectors/orders/start").status_code == 200
+    wait_until(lambda: totals(database) == [("c", 20_000, "40000.00")], pipeline, "the rest comes")
 
 
 def test_what_is_wrong_is_shown_and_the_rest_goes_on(make: Make, database: Database) -> None:

@@ -36,7 +36,7 @@ from airflow_pipelines.connectors.transports.postgresql.pgoutput import (
 from airflow_pipelines.connectors.transports.postgresql.publication import FollowedTable, Slot, slot_name
 from airflow_pipelines.connectors.transports.postgresql.replication import ReplicationConnection
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
-from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, SourceTypes
+from airflow_pipelines.connectors.transports.postgresql.source_types import SourceTypes
 from airflow_pipelines.connectors.transports.postgresql.transactions import Portion, Transactions
 from airflow_pipelines.connectors.transports.postgresql.watch import Watch
 from airflow_pipelines.engine.storage.connector_state import Position
@@ -71,7 +71,7 @@ class PostgresCdcInput:
         self._has_given_rows = False
         self._stream: ReplicationConnection | None = None
         self._transactions = Transactions(0)
-        self._rows: ChangeRows | None = None
+        self._rows = ChangeRows(context.schema, context.now, _NAME)
         self._oids: set[int] = set()
         self._failure: ConnectorFailure | None = None
         self._watch = Watch(self._sessions, _NAME)
@@ -277,7 +277,7 @@ class PostgresCdcInput:
                 if self._oids & set(message.oids):
                     raise self._emptied()
             case Insert() | Update() | Delete() if message.oid in self._oids and not self._transactions.next_is_known():
-                self._transactions.add(self._rows_of_changes().entries(message), len(data))
+                self._transactions.add(self._rows.entries(message), len(data))
         return None
 
     def _describe(self, relation: Relation) -> None:
@@ -287,7 +287,8 @@ class PostgresCdcInput:
         if table.oid not in {0, relation.oid}:
             raise self._another_table()
         self._oids = {relation.oid}
-        self._rows_of_changes().describe(relation)
+        with self._sessions.connect() as connection:
+            self._rows.describe(relation, SourceTypes(connection).of)
 
     def _start_stream(self) -> ReplicationConnection:
         stream = ReplicationConnection(self._sessions)
@@ -312,15 +313,6 @@ class PostgresCdcInput:
         if stream is not None:
             stream.close(self._durable)
 
-    def _rows_of_changes(self) -> ChangeRows:
-        if self._rows is None:
-            self._rows = ChangeRows(self._context.schema, self._context.now, self._type_of, _NAME)
-        return self._rows
-
-    def _type_of(self, oid: int) -> SourceType:
-        with self._sessions.connect() as connection:
-            return SourceTypes(connection).of(oid)
-
     def _followed(self) -> FollowedTable:
         if self._table is None:
             raise ConnectorFailure(f"{_NAME} is not open")
@@ -344,7 +336,7 @@ class PostgresCdcInput:
     # Chunks.
 
     def _chunk_of(self, portion: Portion) -> InputChunk:
-        parsed = self._rows_of_changes().parsed(portion.entries, portion.size_bytes, f"behind {lsn_text(portion.place)}")
+        parsed = self._rows.parsed(portion.entries, portion.size_bytes, f"behind {lsn_text(portion.place)}")
         transaction = None
         if portion.is_part:
             transaction = ChunkInTransaction.LAST if portion.ends else ChunkInTransaction.MORE

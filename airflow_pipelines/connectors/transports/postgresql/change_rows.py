@@ -21,25 +21,25 @@ class ChangeRows:
 
     :param schema: of the table in the pipeline
     :param now: the clock that a DEFAULT may read
-    :param type_of: gives the types of the database by their numbers
     :param where: for messages
     """
 
-    def __init__(self, schema: RelationSchema, now: Now, type_of: Callable[[int], SourceType], where: str) -> None:
+    def __init__(self, schema: RelationSchema, now: Now, where: str) -> None:
         self._schema = schema
         self._reader = RowReader(schema, now=now)
-        self._type_of = type_of
         self._where = where
         self._mapping = RowMapping(schema, self._reader, {})
         self._key = frozenset(schema.primary_key)
         self._table = ""
 
-    def describe(self, relation: Relation) -> None:
+    def describe(self, relation: Relation, type_of: Callable[[int], SourceType]) -> None:
         """The table is another one from here on.
 
+        :param relation: the table
+        :param type_of: gives the types of the database by their numbers
         :raises ConnectorFailure: when it no longer fits the table in the pipeline
         """
-        columns = [(column.name, self._type_of(column.type_oid)) for column in relation.columns]
+        columns = [(column.name, type_of(column.type_oid)) for column in relation.columns]
         self._table = f"{relation.schema}.{relation.name}"
         mapped = mapped_columns(self._schema, self._reader, columns, f"{self._where}: table {self._table}, as it is now")
         self._mapping = RowMapping(self._schema, self._reader, mapped)

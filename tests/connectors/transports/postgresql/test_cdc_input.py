@@ -487,6 +487,33 @@ def test_only_published_rows_and_columns(database: Database) -> None:
     source.close()
 
 
+def test_published_columns_and_partitions(database: Database) -> None:
+    database.execute(TABLE[0], "INSERT INTO t VALUES (1, 'a')", "CREATE PUBLICATION p FOR TABLE t (id)")
+    source = follow(database)
+    assert plain(read_first(source)) == [(1, 1, None)]
+    database.execute("INSERT INTO t VALUES (2, 'b')")
+    assert plain(*read_rows(source, 1)) == [(1, 2, None)]
+    source.close()
+    database.execute(
+        "DROP PUBLICATION p",
+        "DROP TABLE t",
+        "CREATE TABLE t (id int PRIMARY KEY, name text) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high PARTITION OF t FOR VALUES FROM (10) TO (20)",
+        "INSERT INTO t VALUES (1, 'a'), (11, 'b')",
+        "CREATE PUBLICATION p FOR ALL TABLES",
+    )
+    with pytest.raises(ConnectorFailure, match="a partitioned table also needs SET .publish_via_partition_root = true"):
+        follow(database)
+    database.execute("ALTER PUBLICATION p SET (publish_via_partition_root = true)")
+    source = follow(database)
+    assert sorted(plain(read_first(source))) == [(1, 1, "a"), (1, 11, "b")]
+    database.execute("UPDATE t SET id = 12 WHERE id = 1", "DELETE FROM t WHERE id = 11")
+    # A row that moves to another partition goes and comes.
+    assert plain(*read_rows(source, 3)) == [(-1, 1, None), (1, 12, "a"), (-1, 11, None)]
+    source.close()
+
+
 def test_who_may_not_replicate_is_told(database: Database) -> None:
     role = f"reader_{database.name}"
     database.execute(*TABLE, f"CREATE ROLE {role} LOGIN", f"GRANT SELECT ON t TO {role}")
