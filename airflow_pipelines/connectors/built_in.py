@@ -13,6 +13,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "empty_input": f"{_TRANSPORTS}.empty_input:EMPTY_INPUT",
     "file_input": f"{_TRANSPORTS}.file_input:FILE_INPUT",
     "iceberg_input": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_INPUT",
+    "kafka_input": f"{_TRANSPORTS}.kafka.definitions:KAFKA_INPUT",
     "nexmark": f"{_TRANSPORTS}.nexmark.transport:NEXMARK",
     "postgres_cdc_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_CDC_INPUT",
     "postgres_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_INPUT",

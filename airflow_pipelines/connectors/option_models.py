@@ -15,6 +15,8 @@ from airflow_pipelines.references import has_reference
 Options = TypeVar("Options", bound=BaseModel)
 _CERTAIN: Final = frozenset({"missing", "extra_forbidden"})
 """What is wrong whatever a value is."""
+_MOST_LISTED: Final = 20
+"""Of more names than that a message has the nearest only."""
 
 
 def read_options(model: type[Options], config: Mapping[str, Any], of: str, where: str) -> Options:
@@ -60,8 +62,13 @@ def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
     :param of: what they belong to
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name.lower().rpartition(".")[2], names, n=1)
+    # What is wrong with a nested option is its last part; names of properties have points themselves.
+    parts = (name.lower().rpartition(".")[2], name.lower())
+    close = [match for part in parts for match in difflib.get_close_matches(part, names, n=1)]
     hint = f"; did you mean {close[0]!r}?" if close else ""
+    if len(names) > _MOST_LISTED:
+        nearest = difflib.get_close_matches(name.lower(), names, n=_MOST_LISTED, cutoff=0)[:_MOST_LISTED]
+        return f"unknown {what} {name!r}{of}; of {len(names)} known {what}s the nearest: {', '.join(sorted(nearest))}{hint}"
     listed = ", ".join(names) if names else "none"
     return f"unknown {what} {name!r}{of}; known {what}s: {listed}{hint}"
 

@@ -69,7 +69,7 @@ def test_five_numbers_are_forty_bytes(deploy: Deploy) -> None:
 @pytest.mark.parametrize(
     ("connector", "text"),
     [
-        ({"transport": {"name": "kafka_input", "config": {"topic": "x"}}, "format": {"name": "avro"}}, "'kafka_input' is not part"),
+        ({"transport": {"name": "nats_input", "config": {"subject": "x"}}, "format": {"name": "avro"}}, "'nats_input' is not part"),
         (made_up([{"fields": {"nope": {}}}]), "has no column or field 'nope'"),
     ],
     ids=["transport", "plan"],

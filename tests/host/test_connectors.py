@@ -138,9 +138,9 @@ def test_a_rate_holds_while_a_pipeline_runs(make: Make) -> None:
 
 
 def test_declarations_that_compile_and_cannot_start(make: Make) -> None:
-    kafka = {"name": "k", "transport": {"name": "kafka_input", "config": {"topic": "x"}}, "format": {"name": "avro"}}
+    kafka = {"name": "k", "transport": {"name": "nats_input", "config": {"subject": "x"}}, "format": {"name": "avro"}}
     for declared, code, text in (
-        (kafka, "ConfigError.UnknownInputTransport", "Connector 't.k' cannot start: transport 'kafka_input' is not part of"),
+        (kafka, "ConfigError.UnknownInputTransport", "Connector 't.k' cannot start: transport 'nats_input' is not part of"),
         (made_up("c", [{"fields": {"nope": {}}}]), "ConfigError.InvalidTransportConfig", "table 't' has no column or field 'nope'"),
         (made_up("c", [], start_after=[]), "ConfigError.EmptyStartAfter", "'start_after' of t.c is an empty list"),
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +12,7 @@ from airflow_pipelines.connectors.formats.csv_columns import CsvColumns
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -50,6 +51,7 @@ class CsvParser:
     def __init__(self, schema: RelationSchema, options: CsvOptions | None = None, now: Now = wall_clock) -> None:
         self._schema = schema
         self._options = options or CsvOptions()
+        self._now = now
         self._reader = RowReader(schema, now=now)
         self._vectorised = CsvColumns(schema, self._options.delimiter, self._options.quote)
         self._order: list[int] | None = None if self._options.headers else list(range(len(schema.columns)))
@@ -68,6 +70,42 @@ class CsvParser:
         if complete == 0:
             return RowBuffer(self._schema).finish(0, first_index)
         return self._parse(data[:complete], first_index, final=False, skipped=0)
+
+    @property
+    def repeats_deletes(self) -> bool:
+        """A document without a payload says nothing."""
+        return False
+
+    def begin(self) -> None:
+        """Begin another batch of documents."""
+        self._reader.begin()
+
+    def read_together(self, documents: Sequence[bytes]) -> Sequence[ArrowColumn] | None:
+        """One array per column of documents of one record each; None when they have to be read one by one."""
+        if self._options.headers or self._order is None:
+            return None
+        records = [document.removesuffix(b"\n").removesuffix(b"\r") for document in documents]
+        quote = self._options.quote.encode()
+        block = b"\n".join(records)
+        if quote in block and any(record.count(quote) % 2 for record in records):
+            return None
+        arrays = self._vectorised.read(block, self._width(block), self._order)
+        return arrays if arrays and len(arrays[0]) == len(records) == block.count(b"\n") + 1 else None
+
+    def read_document(self, document: bytes, buffer: RowBuffer) -> None:
+        """Add the records of a document to a buffer; it has a header of its own where the options say so."""
+        parser = CsvParser(self._schema, self._options, self._now) if self._options.headers else self
+        parser.add_records(document.removeprefix(_BOM), buffer)
+
+    def add_records(self, document: bytes, buffer: RowBuffer) -> None:
+        """Add the records of a whole document to a buffer.
+
+        :param document: with its header, if it has one
+        :param buffer: gets the rows, and what is wrong
+        """
+        start, lines = self._header(document, 0) if self._order is None else (0, 0)
+        if self._order is not None:
+            self._records(document[start:].decode("utf-8", "surrogateescape"), lines, buffer, True)
 
     def state(self) -> dict[str, Any]:
         """What the header said: for each column the number of its field."""

@@ -14,6 +14,7 @@ from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
 from airflow_pipelines.connectors.formats.json_columns import GREATEST_WEIGHT, JsonColumns
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -80,6 +81,30 @@ class JsonParser:
         if complete == 0:
             return RowBuffer(self._schema).finish(0, first_index)
         return self._parse(data[:complete], first_index, final=False, skipped=0)
+
+    @property
+    def repeats_deletes(self) -> bool:
+        """Debezium writes a message without a payload after each delete."""
+        return self._options.update_format == "debezium"
+
+    def begin(self) -> None:
+        """Begin another batch of documents."""
+        self._reader.begin()
+
+    def read_together(self, documents: Sequence[bytes]) -> Sequence[ArrowColumn] | None:
+        """One array per column of documents that are one object each; None when they have to be read one by one."""
+        if self._vectorised is None or self._options.array:
+            return None
+        texts = [document.strip() for document in documents]
+        # What begins and ends like an object cannot be a part of one with its neighbours, and so many rows are one of each.
+        if not all(text.startswith(b"{") and text.endswith(b"}") for text in texts):
+            return None
+        arrays = self._vectorised.read(b"\n".join(texts))
+        return arrays if arrays and len(arrays[0]) == len(texts) else None
+
+    def read_document(self, document: bytes, buffer: RowBuffer) -> None:
+        """Add what a document says to a buffer."""
+        self._records(document.removeprefix(_BOM).decode("utf-8", "surrogateescape"), 0, buffer, True)
 
     def state(self) -> dict[str, Any]:
         """Nothing is remembered between calls."""

@@ -75,6 +75,8 @@ class RowBuffer:
         self._records = 0
         self._errors: list[RecordError] = []
         self._num_errors = 0
+        self.document: int | None = None
+        """The number of the document that is read, where errors are noted with that instead of the record's own."""
 
     def add(self, op: Op, row: Sequence[Any], given: list[str] | None = None) -> None:
         """Add one row.
@@ -109,7 +111,7 @@ class RowBuffer:
         """Note a malformed record."""
         self._num_errors += 1
         if len(self._errors) < MAX_ERRORS:
-            self._errors.append(RecordError(index, message))
+            self._errors.append(RecordError(index if self.document is None else self.document, message))
 
     def finish(self, consumed: int, next_index: int) -> Parsed:
         """Everything collected."""

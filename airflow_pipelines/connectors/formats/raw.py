@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.values import Converter, text_converter
+from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -55,6 +57,31 @@ class RawParser:
         complete = data.rfind(b"\n") + 1 if self._lines else 0
         return self.parse(data[:complete], first_index)
 
+    @property
+    def repeats_deletes(self) -> bool:
+        """A document without a payload says nothing."""
+        return False
+
+    def begin(self) -> None:
+        """No column of such a table has a DEFAULT that would be used."""
+
+    def read_together(self, documents: Sequence[bytes]) -> Sequence[ArrowColumn] | None:
+        """The documents as one array; None when they have to be read one by one."""
+        if self._lines or self._size is not None:
+            return None
+        values = pa.array(documents, pa.binary())
+        if self._text is None:
+            return [values]
+        try:
+            return [values.cast(pa.string())]
+        except pa.ArrowInvalid:
+            return None
+
+    def read_document(self, document: bytes, buffer: RowBuffer) -> None:
+        """Add the rows of a document to a buffer."""
+        records = document.removesuffix(b"\n").split(b"\n") if self._lines else [document]
+        self._add(records, 0, buffer)
+
     def state(self) -> dict[str, Any]:
         """Nothing is remembered between calls."""
         return {}
@@ -64,12 +91,15 @@ class RawParser:
 
     def _rows(self, records: list[bytes], first_index: int, consumed: int) -> Parsed:
         buffer = RowBuffer(self._schema)
+        self._add(records, first_index, buffer)
+        return buffer.finish(consumed, first_index + len(records))
+
+    def _add(self, records: Sequence[bytes], first_index: int, buffer: RowBuffer) -> None:
         for index, record in enumerate(records, first_index):
             try:
                 buffer.add(Op.INSERT, [self._value(record.removesuffix(b"\r") if self._lines else record)])
             except RecordProblem as problem:
                 buffer.reject(index, f"record {index}: {problem}")
-        return buffer.finish(consumed, first_index + len(records))
 
     def _value(self, record: bytes) -> str | bytes:
         if self._text is not None:

@@ -1,0 +1,130 @@
+"""Changes from messages of a queue, such as the records of Kafka: each message is a document of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+from airflow_pipelines.connectors.formats.parsed import Parser, RecordError, RecordProblem, RowBuffer
+from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.schema import RelationSchema
+
+_FEW: Final = 16
+"""So many messages are read one by one when they cannot be read together."""
+_FIRST: Final = "record 0: "
+"""Most documents have one record, which is not worth a word."""
+NO_PAYLOAD: Final = "the message has no payload (a tombstone), which says nothing that this format could read"
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages in order.
+
+    :param values: their payloads; None where there is none
+    :param key: gives the key of one by its number
+    """
+
+    values: Sequence[bytes | None]
+    key: Callable[[int], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMessages:
+    """What messages say.
+
+    :param changes: the well-formed rows in order, None when there are none
+    :param records: how many they are
+    :param errors: the first malformed records; the index of each is the number of its message
+    :param num_errors: how many there are
+    """
+
+    changes: TableChanges | None
+    records: int
+    errors: tuple[RecordError, ...]
+    num_errors: int
+
+
+@runtime_checkable
+class MessageParser(Protocol):
+    """Reads messages of one format."""
+
+    def parse_messages(self, messages: Messages) -> ParsedMessages:
+        """What messages say; a bad one costs none of the others."""
+
+
+@runtime_checkable
+class DocumentParser(Protocol):
+    """A parser of a format in which each message is a document, which says all by itself."""
+
+    @property
+    def repeats_deletes(self) -> bool:
+        """Whether a message without a payload says again what the delete before it said, so that a queue may forget its key."""
+
+    def begin(self) -> None:
+        """Begin another batch of documents, whose DEFAULTs have a time of their own."""
+
+    def read_together(self, documents: Sequence[bytes]) -> Sequence[ArrowColumn] | None:
+        """One array per column, with a row for each document; None when they have to be read one by one."""
+
+    def read_document(self, document: bytes, buffer: RowBuffer) -> None:
+        """Add what a document says to a buffer, and note there what is wrong with it."""
+
+
+def message_parser(schema: RelationSchema, parser: Parser) -> MessageParser:
+    """What reads the messages of a format.
+
+    :param schema: of the table that the rows are for
+    :param parser: of the format
+    :raises RecordProblem: when the format has no messages
+    """
+    if isinstance(parser, MessageParser):
+        return parser
+    if isinstance(parser, DocumentParser):
+        return DocumentMessages(schema, parser)
+    raise RecordProblem("this format cannot be read from messages")
+
+
+class DocumentMessages:
+    """Reads messages that are documents, as many at once as the format allows."""
+
+    def __init__(self, schema: RelationSchema, parser: DocumentParser) -> None:
+        """Make what reads the messages of one table.
+
+        :param schema: of the table
+        :param parser: of the format
+        """
+        self._schema = schema
+        self._parser = parser
+
+    def parse_messages(self, messages: Messages) -> ParsedMessages:
+        """What messages say; those that can be read together are."""
+        buffer = RowBuffer(self._schema)
+        present: list[tuple[int, bytes]] = []
+        for number, value in enumerate(messages.values):
+            if value:
+                present.append((number, value))
+            elif value is not None or not self._parser.repeats_deletes:
+                buffer.reject(number, NO_PAYLOAD)
+        self._parser.begin()
+        self._read(present, buffer)
+        parsed = buffer.finish(0, len(messages.values))
+        errors = (RecordError(error.index, error.message.removeprefix(_FIRST)) for error in parsed.errors)
+        return ParsedMessages(parsed.changes, parsed.records, tuple(errors), parsed.num_errors)
+
+    def _read(self, messages: Sequence[tuple[int, bytes]], buffer: RowBuffer) -> None:
+        """Read messages together; where that does not work, each half of them, so that a bad one costs few others any time."""
+        if len(messages) > _FEW:
+            columns = self._parser.read_together([value for _, value in messages])
+            if columns is not None:
+                buffer.add_inserts(columns, len(messages))
+                return
+            middle = len(messages) // 2
+            self._read(messages[:middle], buffer)
+            self._read(messages[middle:], buffer)
+            return
+        for number, value in messages:
+            buffer.document = number
+            self._parser.read_document(value, buffer)
+        buffer.document = None

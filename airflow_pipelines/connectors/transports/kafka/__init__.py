@@ -1,0 +1,1 @@
+"""Kafka: topics as inputs and outputs."""

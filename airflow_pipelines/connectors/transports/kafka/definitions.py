@@ -1,0 +1,28 @@
+"""The definitions of the connectors of Kafka, which import its client only when something is opened."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from airflow_pipelines.connectors.base import InputTransport
+from airflow_pipelines.connectors.definition import Guarantee, InputContext, InputDefinition
+from airflow_pipelines.connectors.formats.messages import message_parser
+from airflow_pipelines.connectors.transports.kafka.options import KAFKA_INPUT_OPTIONS, KafkaInputOptions
+
+
+def _open_input(options: KafkaInputOptions, context: InputContext) -> InputTransport:
+    from airflow_pipelines.connectors.transports.kafka.input import KafkaInput
+
+    return KafkaInput(options, message_parser(context.schema, context.new_parser()), context.endpoint)
+
+
+KAFKA_INPUT: Final = InputDefinition(
+    name="kafka_input",
+    options=KAFKA_INPUT_OPTIONS,
+    open=_open_input,
+    formats=("csv", "json", "raw"),
+    guarantee=Guarantee.EXACTLY_ONCE,
+    packages=("confluent_kafka",),
+    extra="kafka",
+)
+"""Reads a topic."""

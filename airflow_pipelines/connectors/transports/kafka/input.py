@@ -1,0 +1,369 @@
+"""Reads a topic of Kafka."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
+from airflow_pipelines.connectors.formats.messages import MessageParser, Messages
+from airflow_pipelines.connectors.transports.kafka.failures import Problems, configuration
+from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter, headers_of
+from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
+from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
+from airflow_pipelines.connectors.transports.kafka.places import chosen_partitions, expired, first_offsets, next_offsets
+from airflow_pipelines.engine.storage.connector_state import Position
+
+logger = logging.getLogger(__name__)
+
+_ANSWER_S: Final = 5.0
+"""How long a broker may take for an answer."""
+_LOOK_S: Final = 1.0
+"""How often it is looked meanwhile why there is none."""
+_PARTITIONS_S: Final = 10.0
+"""How often new partitions are looked for."""
+_LAG_S: Final = 0.5
+"""How often it is counted what was not read yet."""
+_LINGER_S: Final = 0.02
+"""For how long more records are waited for when there is one: large blocks are read faster."""
+_BLOCK_RECORDS: Final = 20_000
+_MAX_KEPT_ERRORS: Final = 100
+_NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+_NO_LIMIT_MS: Final = 86_400_000
+
+
+class KafkaInput:
+    """An input over the partitions of a topic. A position is the offset of the record that comes next, by partition."""
+
+    def __init__(self, options: KafkaInputOptions, parser: MessageParser, name: str) -> None:
+        """Make an input that is not open yet.
+
+        :param options: what to read
+        :param parser: reads the records
+        :param name: of the connector, for messages
+        """
+        self._options = options
+        self._parser = parser
+        self._where = f"kafka_input {options.topic}"
+        self._problems = Problems(self._where, options.bootstrap_servers)
+        self._name = name
+        self._filter = HeaderFilter(options.header_filter) if options.header_filter else None
+        self._in_order: InTimeOrder | None = None
+        self._paused: frozenset[int] = frozenset()
+        self._consumer: Consumer | None = None
+        self._next: dict[int, int] = {}
+        self._read_to: dict[int, int] = {}
+        self._ended: set[int] = set()
+        self._said_where = False
+        self._looked_for_partitions = 0.0
+        self._group = options.properties().get("group.id")
+        self._lag: Lag | None = None
+        self._measured_lag = 0.0
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        """Held while something is read."""
+        self._handle = threading.Lock()
+        """Held while others use the consumer: never for long."""
+
+    def open(self, position: Position | None) -> None:
+        """Find the partitions, and where each begins.
+
+        :raises ConnectorFailure: when a broker refuses, records have expired, or an option does not fit the topic
+        :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
+        """
+        consumer = self._consumer = self._new_consumer()
+        partitions = chosen_partitions(self._options, self._partitions(consumer))
+        topic = _TopicOf(consumer, self._options.topic, self._problems)
+        if position is None:
+            places = first_offsets(self._options, partitions, topic)
+        else:
+            known = {int(partition): offset for partition, offset in position["offsets"].items()}
+            # Those that are no longer chosen keep their place.
+            places = {**known, **next_offsets(self._options, known, partitions, topic)}
+            self._report_skipped(known, places)
+        self._next, self._read_to = places, {partition: places[partition] for partition in partitions}
+        if self._options.synchronize_partitions:
+            self._in_order = InTimeOrder(partitions)
+        consumer.assign([TopicPartition(self._options.topic, partition, places[partition]) for partition in partitions])
+        self._looked_for_partitions = time.monotonic()
+
+    def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
+        """The next records.
+
+        :raises ConnectorFailure: when a broker refuses, or records have expired
+        :raises TransientConnectorFailure: when no broker can be reached
+        """
+        if not self._said_where:
+            # "latest" is another place after a restart, so where it was is part of the first checkpoint.
+            self._said_where = True
+            return InputChunk(None, 0, 0, self._position())
+        with self._lock:
+            if self._consumer is None or self._closed.is_set():
+                return None
+            records = self._records(self._consumer, min(max_records, _BLOCK_RECORDS), timeout_s)
+            has_ended = not records and self._has_ended(self._consumer)
+            self._advance(records)
+            self._measure_lag(self._consumer)
+        if not records and not has_ended:
+            return None
+        return self._chunk(records, has_ended)
+
+    def commit(self, position: Position) -> None:
+        """Tell the group, if the connector has one, how far the pipeline is."""
+        if self._group is None:
+            return
+        places = [TopicPartition(self._options.topic, int(partition), offset) for partition, offset in position["offsets"].items()]
+        with self._handle:
+            if self._consumer is not None and places:
+                self._consumer.commit(offsets=places, asynchronous=True)
+
+    def lag(self) -> Lag | None:
+        """How many records the topic had when it last answered, and were not read."""
+        return self._lag
+
+    def close(self) -> None:
+        """Let go of the brokers; a read in another thread comes back."""
+        self._closed.set()
+        with self._lock, self._handle:
+            consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close()
+
+    def _new_consumer(self) -> Consumer:
+        properties = {"group.id": f"airflow-pipelines-{self._name}", "max.poll.interval.ms": _NO_LIMIT_MS}
+        config = configuration(
+            {**properties, **self._options.properties()},
+            self._problems,
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            auto_offset_reset="error",
+            enable_partition_eof=True,
+        )
+        try:
+            return Consumer({**config, "on_commit": self._committed})
+        except (KafkaException, ValueError, TypeError) as error:
+            raise ConnectorFailure(f"{self._where}: an option has no value that Kafka's client accepts: {_text(error)}") from error
+
+    def _partitions(self, consumer: Consumer) -> tuple[int, ...]:
+        """The numbers of the topic's partitions."""
+        deadline = time.monotonic() + _ANSWER_S
+        while True:
+            try:
+                found = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
+            except KafkaException as error:
+                # What a broker refuses is not in the answer.
+                consumer.poll(0)
+                if self._problems.are_serious or time.monotonic() > deadline or self._closed.is_set():
+                    raise self._problems.failure(error.args[0]) from error
+                continue
+            if found.error is not None:
+                raise self._topic_failure(found.error)
+            self._problems.healed()
+            return tuple(found.partitions)
+
+    def _topic_failure(self, error: KafkaError) -> ConnectorFailure:
+        if error.code() in _NO_TOPIC:
+            return TransientConnectorFailure(
+                f"{self._where}: there is no such topic at {self._options.bootstrap_servers}. It is looked for again until "
+                "somebody makes it; if the name is wrong, correct 'topic' of the connector"
+            )
+        return self._problems.failure(error)
+
+    def _records(self, consumer: Consumer, most: int, timeout_s: float) -> list[Message]:
+        """Records in the order in which they are for the pipeline; whatever else came with them is taken care of."""
+        if self._in_order is not None and (taken := self._in_order.take(most)):
+            return taken  # type: ignore[return-value]
+        came = consumer.consume(1, timeout_s)
+        if came:
+            came += consumer.consume(most - 1, _LINGER_S) if most > 1 else []
+            self._problems.healed()
+        elif self._problems.are_serious:
+            raise self._problems.failure()
+        self._look_for_partitions(consumer)
+        records = [message for message in came if message.error() is None or self._event(consumer, message)]
+        for record in records:
+            partition = record.partition() or 0
+            self._read_to[partition] = (record.offset() or 0) + 1
+            self._ended.discard(partition)
+        if self._in_order is None:
+            return records
+        return self._ordered(consumer, self._in_order, records, most)
+
+    def _ordered(self, consumer: Consumer, in_order: InTimeOrder, records: Iterable[Message], most: int) -> list[Message]:
+        for record in records:
+            in_order.add(record)
+        for partition in self._ended:
+            in_order.ended(partition)
+        taken = in_order.take(most)
+        full = in_order.full
+        consumer.pause([TopicPartition(self._options.topic, partition) for partition in full - self._paused])
+        consumer.resume([TopicPartition(self._options.topic, partition) for partition in self._paused - full])
+        self._paused = full
+        return taken  # type: ignore[return-value]
+
+    def _event(self, consumer: Consumer, message: Message) -> bool:
+        """Take care of what is no record.
+
+        :returns: False, for a message that is none
+        """
+        error, partition = message.error(), message.partition() or 0
+        if error is None:
+            return True
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._ended.add(partition)
+            # Marks of transactions have offsets, too.
+            self._read_to[partition] = max(self._read_to[partition], message.offset() or 0)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._go_on_after_expiry(consumer, partition)
+        elif error.code() in _NO_TOPIC:
+            raise self._topic_failure(error)
+        elif not error.retriable():
+            raise self._problems.failure(error)
+        return False
+
+    def _go_on_after_expiry(self, consumer: Consumer, partition: int) -> None:
+        oldest, _ = _TopicOf(consumer, self._options.topic, self._problems).ends(partition)
+        wanted = self._read_to[partition]
+        if not self._options.resume_earliest_if_data_expires or oldest <= wanted:
+            raise expired(self._options.topic, partition, wanted, oldest if oldest > wanted else None)
+        self._report_skipped({partition: wanted}, {partition: oldest})
+        self._read_to[partition] = oldest
+        # A partition that has failed cannot be sought.
+        place = TopicPartition(self._options.topic, partition, oldest)
+        consumer.incremental_unassign([place])
+        consumer.incremental_assign([place])
+
+    def _look_for_partitions(self, consumer: Consumer) -> None:
+        """Read partitions that have been made since, from their beginnings.
+
+        :raises TransientConnectorFailure: when the topic is gone
+        """
+        now = time.monotonic()
+        if now < self._looked_for_partitions + _PARTITIONS_S:
+            return
+        self._looked_for_partitions = now
+        try:
+            found = consumer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
+        except KafkaException:
+            # The next time will do.
+            return
+        if found.error is not None and found.error.code() in _NO_TOPIC:
+            raise self._topic_failure(found.error)
+        if self._options.partitions is None and found.error is None:
+            self._add_partitions(consumer, found.partitions)
+
+    def _add_partitions(self, consumer: Consumer, found: Iterable[int]) -> None:
+        topic = _TopicOf(consumer, self._options.topic, self._problems)
+        added = {partition: topic.ends(partition)[0] for partition in sorted(found) if partition not in self._read_to}
+        for partition, place in added.items():
+            self._next[partition] = self._read_to[partition] = place
+            if self._in_order is not None:
+                self._in_order.add_partition(partition)
+            logger.info("%s: partition %d is new, and read from offset %d", self._where, partition, place)
+        if added:
+            consumer.incremental_assign([TopicPartition(self._options.topic, *place) for place in added.items()])
+
+    def _has_ended(self, consumer: Consumer) -> bool:
+        if not self._options.enable_partition_eof or self._ended != set(self._read_to):
+            return False
+        self._looked_for_partitions = 0.0
+        self._look_for_partitions(consumer)
+        return self._ended == set(self._read_to) and (self._in_order is None or self._in_order.is_empty)
+
+    def _advance(self, records: Iterable[Message]) -> None:
+        """Note what comes after records that are given to the pipeline."""
+        for record in records:
+            self._next[record.partition() or 0] = (record.offset() or 0) + 1
+        if self._in_order is None or self._in_order.is_empty:
+            self._next.update(self._read_to)
+
+    def _chunk(self, records: Sequence[Message], has_ended: bool) -> InputChunk:
+        wanted = records if self._filter is None else [record for record in records if self._filter.accepts(headers_of(record))]
+        values = [record.value() for record in wanted]
+        parsed = self._parser.parse_messages(Messages(values, lambda number: wanted[number].key()))
+        return InputChunk(
+            changes=parsed.changes,
+            records=parsed.records,
+            size_bytes=sum(len(value) for value in values if value is not None),
+            position=self._position(),
+            parse_errors=tuple(
+                ConnectorError("parse", f"{_place(wanted[error.index])}: {error.message}", wanted[error.index].offset() or 0)
+                for error in parsed.errors[-_MAX_KEPT_ERRORS:]
+            ),
+            num_parse_errors=parsed.num_errors,
+            end_of_input=has_ended,
+        )
+
+    def _measure_lag(self, consumer: Consumer) -> None:
+        now = time.monotonic()
+        if now < self._measured_lag + _LAG_S:
+            return
+        self._measured_lag = now
+        records = 0
+        for partition, place in self._next.items():
+            # What the answers to the last fetches said: nobody is asked.
+            ends = consumer.get_watermark_offsets(TopicPartition(self._options.topic, partition), cached=True)
+            if ends is None or ends[1] < 0:
+                return
+            records += max(0, ends[1] - place)
+        self._lag = Lag(records=records)
+
+    def _position(self) -> Position:
+        return {"offsets": {str(partition): place for partition, place in sorted(self._next.items())}}
+
+    def _report_skipped(self, known: Mapping[int, int], places: Mapping[int, int]) -> None:
+        for partition, place in places.items():
+            if place > known.get(partition, place):
+                logger.warning(
+                    "%s: records %d to %d of partition %d had been removed from the topic before they were read",
+                    self._where,
+                    known[partition],
+                    place - 1,
+                    partition,
+                )
+
+    def _committed(self, error: KafkaError | None, _: Sequence[TopicPartition]) -> None:
+        if error is not None:
+            logger.warning("%s: the offsets of group %s were not committed: %s", self._where, self._group, error.str())
+
+
+class _TopicOf:
+    """Asks brokers about a topic."""
+
+    def __init__(self, consumer: Consumer, name: str, problems: Problems) -> None:
+        self._consumer = consumer
+        self._name = name
+        self._problems = problems
+
+    def ends(self, partition: int) -> tuple[int, int]:
+        """The offset of the oldest record of a partition, and that of the next one that somebody writes."""
+        try:
+            found = self._consumer.get_watermark_offsets(TopicPartition(self._name, partition), timeout=_ANSWER_S)
+        except KafkaException as error:
+            raise self._problems.failure(error.args[0]) from error
+        if found is None:
+            raise self._problems.failure()
+        return found
+
+    def at_time(self, partitions: Sequence[int], timestamp: int) -> Mapping[int, int]:
+        """By partition the offset of the first record that is not older; of the next one where there is none."""
+        asked = [TopicPartition(self._name, partition, timestamp) for partition in partitions]
+        try:
+            found = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S)
+        except KafkaException as error:
+            raise self._problems.failure(error.args[0]) from error
+        return {each.partition: each.offset if each.offset >= 0 else self.ends(each.partition)[1] for each in found}
+
+
+def _place(record: Message) -> str:
+    return f"topic {record.topic()}, partition {record.partition()}, offset {record.offset()}"
+
+
+def _text(error: Any) -> str:
+    problem = error.args[0] if error.args else error
+    return problem.str() if isinstance(problem, KafkaError) else str(problem)

@@ -1,0 +1,207 @@
+"""The options of the connectors of Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
+
+from airflow_pipelines.connectors.transports.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
+
+PropertyValue: TypeAlias = str | int | float | bool
+_SERVERS: Final = "bootstrap.servers"
+_LOG_LEVELS: Final = ("emerg", "alert", "critical", "error", "warning", "notice", "info", "debug")
+_WANTED_START: Final = (
+    'a place to start from is "earliest", "latest", {"offsets": [0, 10]} with an offset for each partition, or {"timestamp": n} '
+    "with milliseconds since 1970"
+)
+
+
+class Edge(Enum):
+    """One end of a topic."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class StartOffsets(BaseModel):
+    """An offset for each partition, in the order of ``partitions``, or of their numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    offsets: tuple[int, ...] = Field(min_length=1)
+
+    @field_validator("offsets")
+    @classmethod
+    def _not_negative(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if min(value) < 0:
+            raise ValueError("an offset is at least 0")
+        return value
+
+
+class StartTimestamp(BaseModel):
+    """The first record of each partition that is not older, in milliseconds since 1970."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    timestamp: int = Field(ge=0)
+
+
+class KafkaOptions(BaseModel):
+    """Options of inputs and outputs.
+
+    :param topic: the name of the topic
+    :param bootstrap_servers: brokers to begin with, ``host:port``, separated by commas
+    :param log_level: what the client logs at least
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    topic: str = Field(min_length=1)
+    bootstrap_servers: str = Field(alias=_SERVERS, min_length=1)
+    log_level: str | int | None = None
+
+    @field_validator("log_level")
+    @classmethod
+    def _level(cls, value: str | int | None) -> str | int | None:
+        if value is not None and value not in _LOG_LEVELS and value not in range(len(_LOG_LEVELS)):
+            raise ValueError(f"a level is one of {', '.join(_LOG_LEVELS)}")
+        return value
+
+    def properties(self) -> dict[str, PropertyValue]:
+        """The properties of librdkafka that were given."""
+        given: dict[str, PropertyValue] = {_SERVERS: self.bootstrap_servers}
+        if self.log_level is not None:
+            given["log_level"] = _LOG_LEVELS.index(self.log_level) if isinstance(self.log_level, str) else self.log_level
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if name.startswith(_PROPERTY) and value is not None:
+                given[str(field.alias)] = value
+        return given
+
+
+class KafkaInputOptions(KafkaOptions):
+    """Options of ``kafka_input``, without the properties of librdkafka (:data:`KAFKA_INPUT_OPTIONS` has both).
+
+    :param start_from: where a first start begins
+    :param partitions: only these are read; None for all, also those that are made later
+    :param include_topic: the name of the topic is in the metadata of rows; likewise the other four
+    :param synchronize_partitions: records come in the order of their timestamps, whatever their partitions are
+    :param header_filter: only records with these headers are read: by name a value, several of which one has to be there, or null
+        for any
+    :param resume_earliest_if_data_expires: go on with the oldest record when the next one has been removed from the topic
+    :param enable_partition_eof: the input ends when all partitions have been read to their ends
+    :param group_join_timeout_secs: accepted, without effect: no group is joined
+    :param poller_threads: accepted, without effect: the client has threads of its own
+    """
+
+    start_from: Edge | StartOffsets | StartTimestamp = Edge.LATEST
+    partitions: tuple[int, ...] | None = Field(default=None, min_length=1)
+    include_topic: bool = False
+    include_headers: bool = False
+    include_partition: bool = False
+    include_offset: bool = False
+    include_timestamp: bool = False
+    synchronize_partitions: bool = False
+    header_filter: Mapping[str, str | tuple[str, ...] | None] = Field(default_factory=dict)
+    resume_earliest_if_data_expires: bool = False
+    enable_partition_eof: bool = Field(default=False, alias="enable.partition.eof")
+    group_join_timeout_secs: int = Field(default=10, ge=0)
+    poller_threads: int = Field(default=3, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _start_of_consumers(cls, given: Any) -> Any:
+        """Take ``auto.offset.reset``, where consumers begin that have no position, for ``start_from``."""
+        if not isinstance(given, Mapping) or "auto.offset.reset" not in given:
+            return given
+        rest = dict(given)
+        edge = {"earliest": "earliest", "beginning": "earliest", "smallest": "earliest"}.get(
+            str(rest.pop("auto.offset.reset")), "latest"
+        )
+        return {"start_from": edge, **rest}
+
+    @field_validator("start_from", mode="before")
+    @classmethod
+    def _start(cls, value: Any) -> Any:
+        if isinstance(value, Edge | StartOffsets | StartTimestamp):
+            return value
+        if isinstance(value, Mapping) and len(value) == 1:
+            model = StartOffsets if "offsets" in value else StartTimestamp
+            try:
+                return model.model_validate(dict(value))
+            except ValidationError:
+                raise ValueError(_WANTED_START) from None
+        try:
+            return Edge(value)
+        except ValueError:
+            raise ValueError(_WANTED_START) from None
+
+    @field_validator("partitions")
+    @classmethod
+    def _distinct(cls, value: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if value is not None and (len(set(value)) < len(value) or min(value) < 0):
+            raise ValueError("partitions are numbers from 0 on, each once")
+        return value
+
+    @model_validator(mode="after")
+    def _one_offset_each(self) -> KafkaInputOptions:
+        start = self.start_from
+        if isinstance(start, StartOffsets) and self.partitions is not None and len(start.offsets) != len(self.partitions):
+            raise ValueError(f"'start_from' has {len(start.offsets)} offsets for {len(self.partitions)} partitions")
+        return self
+
+
+class Header(BaseModel):
+    """A header of each record that an output writes; without a value it is there by name only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: str = Field(min_length=1)
+    value: str | tuple[int, ...] | None = None
+
+    @field_validator("value")
+    @classmethod
+    def _bytes(cls, value: Any) -> Any:
+        if isinstance(value, tuple) and not all(0 <= each <= 255 for each in value):
+            raise ValueError("a value is a text, or a list of bytes, which are numbers from 0 to 255")
+        return value
+
+    @property
+    def data(self) -> bytes | None:
+        """The value as it is written."""
+        return self.value.encode() if isinstance(self.value, str) else None if self.value is None else bytes(self.value)
+
+
+class KafkaOutputOptions(KafkaOptions):
+    """Options of ``kafka_output``, without the properties of librdkafka (:data:`KAFKA_OUTPUT_OPTIONS` has both).
+
+    :param headers: of each record
+    :param transactions: each step is a transaction, with its number in it; false: a restart may write the last steps again
+    :param transactional_id: the name of the producer; by default one of the pipeline and the connector
+    :param initialization_timeout_secs: accepted, without effect: a broker that does not answer is tried again
+    """
+
+    headers: tuple[Header, ...] = ()
+    transactions: bool = True
+    transactional_id: str | None = Field(default=None, alias="transactional.id", min_length=1)
+    initialization_timeout_secs: int = Field(default=60, ge=0)
+
+
+_PROPERTY: Final = "property_"
+
+
+def _with_properties(base: type[Any], names: Iterable[str]) -> type[Any]:
+    """A model that has the properties besides its own options, each by its own name."""
+    fields: dict[str, Any] = {
+        _PROPERTY + name.replace(".", "_"): (PropertyValue | None, Field(default=None, alias=name)) for name in sorted(names)
+    }
+    return create_model(base.__name__, __base__=base, __module__=__name__, **fields)
+
+
+KAFKA_INPUT_OPTIONS: Final[type[KafkaInputOptions]] = _with_properties(KafkaInputOptions, SHARED_PROPERTIES | CONSUMER_PROPERTIES)
+KAFKA_OUTPUT_OPTIONS: Final[type[KafkaOutputOptions]] = _with_properties(
+    KafkaOutputOptions, SHARED_PROPERTIES | PRODUCER_PROPERTIES
+)

@@ -1,0 +1,131 @@
+"""Messages of a queue: each is a document of its own, and a bad one costs no other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
+from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.connectors.formats.messages import Messages, ParsedMessages, message_parser
+from airflow_pipelines.connectors.formats.parquet import ParquetParser
+from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
+from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
+from airflow_pipelines.engine.changes import OP
+from tests.connectors.relations import col, relation
+
+TABLE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"))
+MANY = 1000
+RAW = JsonOptions(update_format="raw")
+
+
+def read(parser: Parser, values: Sequence[bytes | None], schema: Any = TABLE) -> ParsedMessages:
+    return message_parser(schema, parser).parse_messages(Messages(values, lambda number: None))
+
+
+def rows(parsed: ParsedMessages) -> list[dict[str, Any]]:
+    return [] if parsed.changes is None else parsed.changes.rows.drop_columns([OP]).to_pylist()
+
+
+def documents(number: int) -> list[bytes]:
+    return [json.dumps({"id": each, "name": f"n{each}"}).encode() for each in range(number)]
+
+
+@pytest.mark.parametrize("number", [0, 1, 16, 17, MANY])
+def test_each_object_is_a_row(number: int) -> None:
+    parsed = read(JsonParser(TABLE, RAW), documents(number))
+    assert rows(parsed) == [{"id": each, "name": f"n{each}"} for each in range(number)]
+    assert (parsed.records, parsed.num_errors) == (number, 0)
+
+
+@pytest.mark.parametrize("bad", [[0], [MANY - 1], [3, 4, 500, 999], list(range(0, MANY, 7))])
+def test_a_bad_message_costs_no_other(bad: list[int]) -> None:
+    values: list[bytes | None] = list(documents(MANY))
+    for place in bad:
+        values[place] = b'{"id": "x"}'
+    parsed = read(JsonParser(TABLE, RAW), values)
+    assert [row["id"] for row in rows(parsed)] == [each for each in range(MANY) if each not in bad]
+    assert [error.index for error in sorted(parsed.errors, key=lambda error: error.index)] == bad
+    assert all("column 'id'" in error.message and not error.message.startswith("record 0") for error in parsed.errors[:1])
+
+
+@pytest.mark.parametrize(
+    "halves",
+    [
+        (b'{"id": 1, "name": "a', b'"}'),
+        (b'{"id": 1', b', "name": "a"}'),
+        (b'{"id": 1, "name": "a}', b'{"}'),
+        (b'{"id":', b"1}"),
+        (b'{"id": 1, "x": {}', b'{"id": 2}}'),
+    ],
+)
+def test_two_messages_are_never_read_as_one(halves: tuple[bytes, bytes]) -> None:
+    values: list[bytes | None] = [*documents(MANY), *halves, b'{"id": 7, "name": "b"} {"id": 8, "name": "c"}']
+    parsed = read(JsonParser(TABLE, RAW), values)
+    assert {error.index for error in parsed.errors} == {MANY, MANY + 1}
+    assert rows(parsed)[-2:] == [{"id": 7, "name": "b"}, {"id": 8, "name": "c"}]
+
+
+def test_a_message_without_payload_is_an_error_but_after_deletes_of_debezium() -> None:
+    values = [*documents(2), None, b""]
+    parsed = read(JsonParser(TABLE, RAW), values)
+    assert [(error.index, "no payload" in error.message) for error in parsed.errors] == [(2, True), (3, True)]
+    assert parsed.records == 2
+    delete = b'{"payload": {"op": "d", "before": {"id": 1}, "after": null}}'
+    parsed = read(JsonParser(TABLE, JsonOptions(update_format="debezium")), [delete, None])
+    assert (parsed.records, parsed.num_errors) == (1, 0)
+
+
+def test_a_changed_default_form_needs_no_plain_values() -> None:
+    changes = [b'{"insert": {"id": %d}}' % each for each in range(50)] + [
+        b'{"delete": {"id": 3}}',
+        b'{"update": {"id": 1, "name": "z"}}',
+    ]
+    parsed = read(JsonParser(TABLE), changes)
+    assert parsed.changes is not None
+    assert parsed.changes.rows.column(OP).to_pylist()[-3:] == [0, 1, 2] or parsed.records == 52
+    assert parsed.num_errors == 0
+
+
+def test_arrays_have_several_rows_each() -> None:
+    values = [json.dumps([{"id": each}, {"id": -each}]).encode() for each in range(30)]
+    parsed = read(JsonParser(TABLE, JsonOptions(update_format="raw", array=True)), values)
+    assert [row["id"] for row in rows(parsed)] == [number for each in range(30) for number in (each, -each)]
+
+
+def test_records_of_csv() -> None:
+    values: list[bytes | None] = [b'%d,"a ""quoted"", name"\r\n' % each for each in range(200)]
+    values[70] = b'70,"open'
+    values[71] = b'71,b"'
+    values[72] = b"72,x\n73,y"
+    parsed = read(CsvParser(TABLE), values)
+    assert {error.index for error in parsed.errors} == {70, 71} or {error.index for error in parsed.errors} == {70}
+    ids = [row["id"] for row in rows(parsed)]
+    assert [each for each in ids if each not in (70, 71)] == [*range(70), 72, 73, *range(73, 200)]
+    assert rows(parsed)[0]["name"] == 'a "quoted", name'
+
+
+def test_each_message_of_csv_has_its_own_header() -> None:
+    parsed = read(CsvParser(TABLE, CsvOptions(headers=True)), [b"name,id\na,1\nb,2", b"id,name\n3,c"])
+    assert rows(parsed) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 3, "name": "c"}]
+
+
+def test_raw_messages() -> None:
+    text, binary = relation(col("line", "VARCHAR")), relation(col("data", "VARBINARY"))
+    values = [b"line %d" % each for each in range(100)]
+    assert rows(read(RawParser(text), values, text)) == [{"line": value.decode()} for value in values]
+    values[50] = b"\xff"
+    parsed = read(RawParser(text), values, text)
+    assert parsed.records == 99
+    assert [error.index for error in parsed.errors] == [50]
+    assert rows(read(RawParser(binary), values, binary))[50] == {"data": b"\xff"}
+    lines = read(RawParser(text, RawOptions(mode="lines")), [b"a\nb\n", b"c"], text)
+    assert rows(lines) == [{"line": "a"}, {"line": "b"}, {"line": "c"}]
+
+
+def test_a_format_of_files_has_no_messages() -> None:
+    with pytest.raises(RecordProblem, match="cannot be read from messages"):
+        message_parser(TABLE, ParquetParser(TABLE))

@@ -1,0 +1,379 @@
+"""Topics of a real broker as inputs."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
+from airflow_pipelines.connectors.common_options import ConnectorOptions
+from airflow_pipelines.connectors.definition import InputContext, PipelineReference
+from airflow_pipelines.connectors.formats.defaults import wall_clock
+from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.connectors.transports.kafka import input as kafka_input
+from airflow_pipelines.connectors.transports.kafka.definitions import KAFKA_INPUT
+from airflow_pipelines.engine.changes import OP, Op
+from airflow_pipelines.engine.storage.connector_state import Position
+from tests.connectors.relations import col, relation
+from tests.fixtures.kafka import Kafka
+from tools.kafka_broker import PASSWORD, USER, Broker
+
+TABLE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"))
+PATIENCE_S = 30.0
+
+
+class Reader:
+    """An opened input, and what it gave."""
+
+    def __init__(self, address: str, topic: str, position: Position | None = None, **options: Any) -> None:
+        declared = {"topic": topic, "bootstrap.servers": address, "start_from": "earliest", **options}
+        context = InputContext(
+            endpoint="t.c",
+            schema=TABLE,
+            format="json",
+            new_parser=lambda: JsonParser(TABLE, JsonOptions(update_format="raw")),
+            now=wall_clock,
+            pipeline=PipelineReference("1", "p"),
+            common=ConnectorOptions(),
+        )
+        self.input: Any = KAFKA_INPUT.open(KAFKA_INPUT.options.model_validate(declared), context)
+        self.position = position
+        self.ids: list[int] = []
+        self.errors: list[str] = []
+        self.ended = False
+        try:
+            self.input.open(position)
+        except ConnectorFailure:
+            self.input.close()
+            raise
+
+    def read(self, timeout_s: float = 0.2) -> InputChunk | None:
+        chunk: InputChunk | None = self.input.read(100_000, timeout_s)
+        if chunk is not None:
+            self.position, self.ended = chunk.position, chunk.end_of_input
+            self.errors += [error.message for error in chunk.parse_errors]
+            if chunk.changes is not None:
+                self.ids += chunk.changes.rows.column("id").to_pylist()
+        return chunk
+
+    def until(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not done():
+            assert time.monotonic() < deadline, (self.ids, self.errors)
+            self.read()
+
+    def until_ids(self, number: int) -> list[int]:
+        self.until(lambda: len(self.ids) >= number)
+        return self.ids
+
+    def close(self) -> None:
+        self.input.close()
+
+
+@pytest.fixture
+def read(kafka: Kafka) -> Iterator[Callable[..., Reader]]:
+    readers: list[Reader] = []
+
+    def new(topic: str, position: Position | None = None, **options: Any) -> Reader:
+        readers.append(Reader(options.pop("address", kafka.address), topic, position, **options))
+        return readers[-1]
+
+    yield new
+    for reader in readers:
+        reader.close()
+
+
+Read = Callable[..., Reader]
+
+
+def row(number: int) -> str:
+    return json.dumps({"id": number, "name": f"n{number}"})
+
+
+def rows(*numbers: int) -> list[str]:
+    return [row(number) for number in numbers]
+
+
+def test_all_partitions_are_read_to_their_ends(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic(3)
+    kafka.send(topic, *rows(*range(100)), partition=0)
+    kafka.send(topic, *rows(*range(100, 150)), partition=2)
+    reader = read(topic, **{"enable.partition.eof": True})
+    reader.until(lambda: reader.ended)
+    assert sorted(reader.ids) == list(range(150))
+    assert reader.position == {"offsets": {"0": 100, "1": 0, "2": 50}}
+    assert reader.input.lag() == Lag(records=0)
+
+
+def test_a_position_goes_on_where_it_was(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic(2)
+    kafka.send(topic, *rows(1, 2, 3))
+    first = read(topic)
+    first.until_ids(3)
+    kafka.send(topic, *rows(4), partition=1)
+    kafka.send(topic, *rows(5))
+    second = read(topic, first.position)
+    assert sorted(second.until_ids(2)) == [4, 5]
+    assert sorted(first.until_ids(5)) == [1, 2, 3, 4, 5]
+    # A position with a partition that is not chosen any more keeps its place.
+    third = read(topic, second.position, partitions=[1])
+    third.read()
+    assert third.position == {"offsets": {"0": 4, "1": 1}}
+
+
+def test_the_end_of_a_topic_is_the_same_place_after_a_restart(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, *rows(1))
+    first = read(topic, start_from="latest")
+    # Without any record there is a position already.
+    assert first.read() is not None
+    position = first.position
+    kafka.send(topic, *rows(2))
+    assert read(topic, position, start_from="latest").until_ids(1) == [2]
+    assert first.until_ids(1) == [2]
+
+
+def test_times_and_offsets(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    for number, time_ms in ((1, 1_000), (2, 2_000), (3, 3_000)):
+        kafka.send(topic, row(number), timestamp=time_ms)
+    assert read(topic, start_from={"timestamp": 1_500}).until_ids(2) == [2, 3]
+    assert read(topic, start_from={"offsets": [2]}).until_ids(1) == [3]
+    late = read(topic, start_from={"timestamp": 5_000})
+    late.read()
+    assert late.position == {"offsets": {"0": 3}}
+
+
+def test_records_that_say_nothing_are_errors_with_their_places(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic(2)
+    kafka.send(topic, row(1), None, "{", "", '{"id": "x"}', *rows(2, 3), partition=1, key=b"\xff")
+    reader = read(topic)
+    assert reader.until_ids(3) == [1, 2, 3]
+    reader.until(lambda: len(reader.errors) == 4)
+    places = [f"topic {topic}, partition 1, offset {offset}" for offset in (1, 2, 3, 4)]
+    assert sorted(error.split(":")[0] for error in reader.errors) == places
+    assert "no payload" in "".join(error for error in reader.errors if places[0] in error)
+    assert "malformed JSON" in "".join(error for error in reader.errors if places[1] in error)
+    assert "column 'id'" in "".join(error for error in reader.errors if places[3] in error)
+
+
+def test_headers_choose_records(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, row(1), headers=[("kind", "a")])
+    kafka.send(topic, row(2), headers=[("kind", "b"), ("more", None)])
+    kafka.send(topic, row(3))
+    reader = read(topic, header_filter={"kind": ["b", "c"]}, **{"enable.partition.eof": True})
+    reader.until(lambda: reader.ended)
+    assert reader.ids == [2]
+    assert reader.position == {"offsets": {"0": 3}}
+
+
+def test_new_partitions_are_read_from_their_beginnings(kafka: Kafka, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_input, "_PARTITIONS_S", 0.2)
+    topic = kafka.topic()
+    kafka.send(topic, *rows(1))
+    reader = read(topic, start_from="latest", **{"topic.metadata.refresh.interval.ms": 200})
+    reader.read()
+    kafka.grow(topic, 3)
+    kafka.send(topic, *rows(2), partition=2)
+    assert reader.until_ids(1) == [2]
+    assert reader.position == {"offsets": {"0": 1, "1": 0, "2": 1}}
+    # One that was made while nobody read is read from its beginning, too.
+    kafka.grow(topic, 4)
+    kafka.send(topic, *rows(3), partition=3)
+    assert read(topic, reader.position, start_from="latest").until_ids(1) == [3]
+
+
+def test_partitions_in_the_order_of_time(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic(3)
+    for number in range(60):
+        kafka.send(topic, row(number), partition=number % 2, timestamp=1_000 + number)
+    reader = read(topic, synchronize_partitions=True)
+    assert reader.until_ids(60) == list(range(60))
+    position = reader.position
+    kafka.send(topic, row(61), partition=2, timestamp=3_000)
+    kafka.send(topic, row(60), partition=1, timestamp=2_000)
+    assert sorted(reader.until_ids(62))[60:] == [60, 61]
+    again = read(topic, position, synchronize_partitions=True, **{"enable.partition.eof": True})
+    again.until(lambda: again.ended)
+    assert sorted(again.ids) == [60, 61]
+
+
+def test_open_and_aborted_transactions_are_not_read(kafka: Kafka, read: Read) -> None:
+    from confluent_kafka import Producer
+
+    topic = kafka.topic()
+    producer = Producer({"bootstrap.servers": kafka.address, "transactional.id": topic})
+    producer.init_transactions(PATIENCE_S)
+    for number, commits in ((1, True), (2, False), (3, True)):
+        producer.begin_transaction()
+        producer.produce(topic, row(number))
+        producer.flush()
+        (producer.commit_transaction if commits else producer.abort_transaction)(PATIENCE_S)
+    reader = read(topic, **{"enable.partition.eof": True})
+    reader.until(lambda: reader.ended)
+    assert reader.ids == [1, 3]
+    # Past the marks of the transactions, too: nothing is left.
+    assert reader.position == {"offsets": {"0": 6}}
+
+
+def test_positions_are_committed_to_the_group(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic(2)
+    kafka.send(topic, *rows(1, 2))
+    reader = read(topic, **{"group.id": topic})
+    reader.until_ids(2)
+    assert kafka.committed(topic, topic) == {}
+    reader.input.commit(reader.position)
+    deadline = time.monotonic() + PATIENCE_S
+    while kafka.committed(topic, topic) != {0: 2, 1: 0}:
+        assert time.monotonic() < deadline
+        reader.read()
+    # Without a group of its own an input writes none.
+    other = read(topic)
+    other.until_ids(2)
+    other.input.commit(other.position)
+
+
+def test_lag(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, *rows(*range(30)))
+    reader = read(topic, start_from={"offsets": [10]})
+    assert reader.input.lag() is None
+    reader.read()
+    chunk = reader.input.read(5, 5.0)
+    assert chunk is not None
+    assert chunk.records == 5
+    assert reader.input.lag() == Lag(records=15)
+
+
+def test_records_that_expired(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, *rows(*range(10)))
+    kafka.expire(topic, 0, 4)
+    position = {"offsets": {"0": 2}}
+    with pytest.raises(ConnectorFailure, match="records 2 to 3 of partition 0 have been removed") as caught:
+        read(topic, position)
+    assert not isinstance(caught.value, TransientConnectorFailure)
+    assert read(topic, position, resume_earliest_if_data_expires=True).until_ids(6) == list(range(4, 10))
+    assert read(topic).until_ids(6) == list(range(4, 10))
+
+
+@pytest.mark.parametrize("resumes", [True, False])
+def test_records_that_expire_while_nobody_reads(kafka: Kafka, read: Read, resumes: bool) -> None:
+    topic = kafka.topic()
+    # More than the client fetches in advance.
+    kafka.send(topic, *(json.dumps({"id": number, "name": "x" * 20_000}) for number in range(500)))
+    small = {"queued.min.messages": 1, "queued.max.messages.kbytes": 64, "fetch.message.max.bytes": 100_000}
+    reader = read(topic, resume_earliest_if_data_expires=resumes, **small)
+    reader.read()
+    reader.input.read(1, 5.0)
+    kafka.expire(topic, 0, 490)
+    if resumes:
+        reader.until(lambda: 499 in reader.ids)
+        assert 400 not in reader.ids
+    else:
+        with pytest.raises(ConnectorFailure, match="removed from the topic before the pipeline read them"):
+            reader.until(lambda: 499 in reader.ids)
+
+
+def test_a_topic_that_was_made_anew(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    with pytest.raises(ConnectorFailure, match="partition 0 ends at offset 0, and offset 7 comes next: the topic was deleted"):
+        read(topic, {"offsets": {"0": 7}})
+
+
+def test_a_missing_topic_is_looked_for_again(kafka: Kafka, read: Read) -> None:
+    begun = time.monotonic()
+    with pytest.raises(TransientConnectorFailure, match=r"nowhere: there is no such topic at 127.*correct 'topic'"):
+        read("nowhere")
+    assert time.monotonic() - begun < 10
+
+
+def test_a_topic_that_is_deleted_while_it_is_read(kafka: Kafka, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_input, "_PARTITIONS_S", 0.2)
+    topic = kafka.topic()
+    kafka.send(topic, *rows(1))
+    reader = read(topic)
+    reader.until_ids(1)
+    kafka.drop(topic)
+    with pytest.raises(TransientConnectorFailure, match="no such topic"):
+        reader.until(lambda: False)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "no-such-host.invalid:9092"])
+def test_an_unknown_broker_is_named_within_seconds(kafka: Kafka, read: Read, address: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(TransientConnectorFailure, match=f"no broker at {address} answers.*'bootstrap.servers'"):
+        read("t", address=address)
+    assert time.monotonic() - begun < 15
+
+
+SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
+
+
+def test_credentials(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, *rows(1))
+    guarded = kafka.broker.guarded_address
+    assert read(topic, address=guarded, **SASL, **{"sasl.password": PASSWORD}).until_ids(1) == [1]
+    begun = time.monotonic()
+    with pytest.raises(ConnectorFailure, match=r"Authentication failed.*Check 'security.protocol'") as caught:
+        read(topic, address=guarded, **SASL, **{"sasl.password": "not-" + PASSWORD})
+    assert not isinstance(caught.value, TransientConnectorFailure)
+    assert PASSWORD not in str(caught.value)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_property_without_a_good_value(kafka: Kafka, read: Read) -> None:
+    with pytest.raises(ConnectorFailure, match=r"no value that Kafka's client accepts.*fetch.min.bytes"):
+        read("t", **{"fetch.min.bytes": 0})
+
+
+def test_a_read_comes_back_when_the_input_is_closed(kafka: Kafka, read: Read) -> None:
+    reader = read(kafka.topic())
+    reader.read()
+    given: list[object] = []
+    thread = threading.Thread(target=lambda: given.append(reader.input.read(10, 1.0)))
+    thread.start()
+    reader.close()
+    thread.join(5)
+    assert given == [None]
+    reader.close()
+    reader.input.commit({"offsets": {"0": 0}})
+
+
+def test_a_broker_that_goes_and_comes_back(new_broker: Callable[[], Broker], read: Read) -> None:
+    broker = new_broker()
+    kafka = Kafka(broker)
+    topic = kafka.topic()
+    kafka.send(topic, *rows(1))
+    reader = read(topic, address=broker.address)
+    reader.until_ids(1)
+    broker.kill()
+    begun = time.monotonic()
+    with pytest.raises(TransientConnectorFailure, match=r"no broker at .* answers"):
+        reader.until(lambda: False)
+    assert time.monotonic() - begun < 15
+    reader.close()
+    with pytest.raises(TransientConnectorFailure, match=r"no broker at .* answers"):
+        read(topic, reader.position, address=broker.address)
+    broker.start()
+    kafka.send(topic, *rows(2))
+    assert read(topic, reader.position, address=broker.address).until_ids(1) == [2]
+
+
+def test_rows_are_inserts(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, *rows(1))
+    reader = read(topic)
+    reader.read()
+    chunk = reader.input.read(10, 5.0)
+    assert chunk is not None
+    assert chunk.changes is not None
+    assert chunk.changes.rows.column(OP).to_pylist() == [int(Op.INSERT)]
+    assert chunk.size_bytes == len(row(1))
