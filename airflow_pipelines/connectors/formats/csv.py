@@ -12,7 +12,6 @@ from airflow_pipelines.connectors.formats.csv_columns import CsvColumns
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -80,17 +79,20 @@ class CsvParser:
         """Begin another batch of documents."""
         self._reader.begin()
 
-    def read_together(self, documents: Sequence[bytes]) -> Sequence[ArrowColumn] | None:
-        """One array per column of documents of one record each; None when they have to be read one by one."""
+    def read_together(self, documents: Sequence[bytes], buffer: RowBuffer) -> bool:
+        """Add documents of one record each; False when they have to be read one by one."""
         if self._options.headers or self._order is None:
-            return None
+            return False
         records = [document.removesuffix(b"\n").removesuffix(b"\r") for document in documents]
         quote = self._options.quote.encode()
         block = b"\n".join(records)
         if quote in block and any(record.count(quote) % 2 for record in records):
-            return None
+            return False
         arrays = self._vectorised.read(block, self._width(block), self._order)
-        return arrays if arrays and len(arrays[0]) == len(records) == block.count(b"\n") + 1 else None
+        if arrays is None or not len(arrays[0]) == len(records) == block.count(b"\n") + 1:
+            return False
+        buffer.add_inserts(arrays, len(records))
+        return True
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
         """Add the records of a document to a buffer; it has a header of its own where the options say so."""

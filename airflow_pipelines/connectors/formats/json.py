@@ -14,7 +14,6 @@ from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
 from airflow_pipelines.connectors.formats.json_columns import GREATEST_WEIGHT, JsonColumns
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -91,16 +90,19 @@ class JsonParser:
         """Begin another batch of documents."""
         self._reader.begin()
 
-    def read_together(self, documents: Sequence[bytes]) -> Sequence[ArrowColumn] | None:
-        """One array per column of documents that are one object each; None when they have to be read one by one."""
+    def read_together(self, documents: Sequence[bytes], buffer: RowBuffer) -> bool:
+        """Add what documents say that are one object each; False when they have to be read one by one."""
         if self._vectorised is None or self._options.array:
-            return None
+            return False
         texts = [document.strip() for document in documents]
         # What begins and ends like an object cannot be a part of one with its neighbours, and so many rows are one of each.
         if not all(text.startswith(b"{") and text.endswith(b"}") for text in texts):
-            return None
-        arrays = self._vectorised.read(b"\n".join(texts))
-        return arrays if arrays and len(arrays[0]) == len(texts) else None
+            return False
+        read = self._vectorised.read(b"\n".join(texts))
+        if read is None or read.records != len(texts):
+            return False
+        buffer.add_changes(read.columns, read.operations)
+        return True
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
         """Add what a document says to a buffer."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordError, RecordProblem, RowBuffer
-from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -65,8 +64,8 @@ class DocumentParser(Protocol):
     def begin(self) -> None:
         """Begin another batch of documents, whose DEFAULTs have a time of their own."""
 
-    def read_together(self, documents: Sequence[bytes]) -> Sequence[ArrowColumn] | None:
-        """One array per column, with a row for each document; None when they have to be read one by one."""
+    def read_together(self, documents: Sequence[bytes], buffer: RowBuffer) -> bool:
+        """Add what documents say to a buffer; False, and nothing is added, when they have to be read one by one."""
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
         """Add what a document says to a buffer, and note there what is wrong with it."""
@@ -116,9 +115,7 @@ class DocumentMessages:
     def _read(self, messages: Sequence[tuple[int, bytes]], buffer: RowBuffer) -> None:
         """Read messages together; where that does not work, each half of them, so that a bad one costs few others any time."""
         if len(messages) > _FEW:
-            columns = self._parser.read_together([value for _, value in messages])
-            if columns is not None:
-                buffer.add_inserts(columns, len(messages))
+            if self._parser.read_together([value for _, value in messages], buffer):
                 return
             middle = len(messages) // 2
             self._read(messages[:middle], buffer)

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.values import Converter, text_converter
-from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -65,17 +64,18 @@ class RawParser:
     def begin(self) -> None:
         """No column of such a table has a DEFAULT that would be used."""
 
-    def read_together(self, documents: Sequence[bytes]) -> Sequence[ArrowColumn] | None:
-        """The documents as one array; None when they have to be read one by one."""
+    def read_together(self, documents: Sequence[bytes], buffer: RowBuffer) -> bool:
+        """Add each document as a row; False when they have to be read one by one."""
         if self._lines or self._size is not None:
-            return None
+            return False
         values = pa.array(documents, pa.binary())
-        if self._text is None:
-            return [values]
-        try:
-            return [values.cast(pa.string())]
-        except pa.ArrowInvalid:
-            return None
+        if self._text is not None:
+            try:
+                values = values.cast(pa.string())
+            except pa.ArrowInvalid:
+                return False
+        buffer.add_inserts([values], len(documents))
+        return True
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
         """Add the rows of a document to a buffer."""

@@ -11,7 +11,7 @@ import pytest
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.messages import Messages, ParsedMessages, message_parser
-from airflow_pipelines.connectors.formats.parquet import ParquetParser
+from airflow_pipelines.connectors.formats.parquet import parquet_parser
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
 from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
 from airflow_pipelines.engine.changes import OP
@@ -128,4 +128,4 @@ def test_raw_messages() -> None:
 
 def test_a_format_of_files_has_no_messages() -> None:
     with pytest.raises(RecordProblem, match="cannot be read from messages"):
-        message_parser(TABLE, ParquetParser(TABLE))
+        message_parser(TABLE, parquet_parser(TABLE))
