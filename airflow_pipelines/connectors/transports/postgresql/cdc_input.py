@@ -159,8 +159,7 @@ class PostgresCdcInput:
         if slot is None:
             raise ConnectorFailure(
                 f"{_NAME}: slot {name} is gone, and with it the changes since {lsn_text(place)}. Clear the pipeline and start "
-                "it again, so "
-                "that it reads the whole table."
+                "it again, so that it reads the whole table."
             )
         slot.check_usable(_NAME)
         slot.check_has(place, _NAME)
@@ -179,8 +178,8 @@ class PostgresCdcInput:
             if self._options.slot is not None:
                 raise ConnectorFailure(
                     f"{_NAME}: slot {self._slot} is there already, and the rows of the table can be read with a new one only. "
-                    "If nobody needs "
-                    f"it, SELECT pg_drop_replication_slot('{self._slot}'); or go on with its changes alone: option 'snapshot' false"
+                    f"If nobody needs it, SELECT pg_drop_replication_slot('{self._slot}'); or go on with its changes alone: "
+                    "option 'snapshot' false"
                 )
             # One of this input, which was left before anything of it was kept.
             connection.execute("SELECT pg_drop_replication_slot(%s)", (self._slot,))
@@ -252,11 +251,13 @@ class PostgresCdcInput:
                 break
             if portion is not None:
                 return portion
+            if time.monotonic() > deadline:
+                break
         if portion is None:
             portion = self._transactions.whole()
         if portion is None and self._failure is not None:
             raise self._failure
-        if portion is None and stream.received - self._transactions.place >= _MOVED_BYTES:
+        if portion is None and stream.received - self._transactions.given_place >= _MOVED_BYTES:
             portion = self._transactions.moved(stream.received)
         return portion
 
@@ -297,8 +298,7 @@ class PostgresCdcInput:
             if self._system not in {None, system}:
                 raise ConnectorFailure(
                     f"{_NAME}: this is another server than the one whose changes were read before. Correct 'uri', or clear the "
-                    "pipeline and "
-                    "start it again, so that it reads the whole table."
+                    "pipeline and start it again, so that it reads the whole table."
                 )
             self._system = system
             stream.start(self._slot, self._options.publication, self._transactions.place)
@@ -321,16 +321,14 @@ class PostgresCdcInput:
     def _another_table(self) -> ConnectorFailure:
         return ConnectorFailure(
             f"{_NAME}: table {self._options.source_table} was dropped and made again, and the pipeline has the rows of the old "
-            "one. Clear the "
-            "pipeline and start it again."
+            "one. Clear the pipeline and start it again."
         )
 
     def _emptied(self) -> ConnectorFailure:
         return ConnectorFailure(
             f"{_NAME}: table {self._options.source_table} was emptied by TRUNCATE, which does not say which rows it had. Clear "
-            "the pipeline and "
-            "start it again. Use DELETE in future, or leave truncation out: ALTER PUBLICATION ... SET (publish = 'insert, "
-            "update, delete')"
+            "the pipeline and start it again. Use DELETE in future, or leave truncation out: ALTER PUBLICATION ... SET "
+            "(publish = 'insert, update, delete')"
         )
 
     # Chunks.

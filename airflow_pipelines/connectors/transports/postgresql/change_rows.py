@@ -84,8 +84,7 @@ class ChangeRows:
         if not is_whole:
             raise RecordProblem(
                 "an update changed the key of a row and not one of its large values, which was not sent; let the server send "
-                "old rows as a "
-                f"whole: ALTER TABLE {self._table} REPLICA IDENTITY FULL"
+                f"old rows as a whole: ALTER TABLE {self._table} REPLICA IDENTITY FULL"
             )
         return [self._goes(message.old, message.old_is_key), self._comes(new)]
 
@@ -110,8 +109,8 @@ class ChangeRows:
     def _nameless(self) -> ConnectorFailure:
         return ConnectorFailure(
             f"{self._where}: an update or delete of {self._table} does not say all of the old row, and the table in the "
-            "pipeline has "
-            f"no primary key. Write ALTER TABLE {self._table} REPLICA IDENTITY FULL, clear the pipeline and start it again."
+            f"pipeline has no primary key. Write ALTER TABLE {self._table} REPLICA IDENTITY FULL, clear the pipeline and start "
+            "it again."
         )
 
 

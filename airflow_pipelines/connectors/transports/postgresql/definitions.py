@@ -51,8 +51,7 @@ def _check_output(options: PostgresOutputOptions, declared: Declared) -> None:
     if options.mode is OutputMode.MATERIALIZED and declared.common.index is None:
         raise InvalidOptionError(
             "mode 'materialized' of transport 'postgres_output' needs an index, by which rows are updated and deleted: give "
-            "the option "
-            f"'index' beside 'transport', and declare it with CREATE INDEX name ON {declared.schema.name}(columns)"
+            f"the option 'index' beside 'transport', and declare it with CREATE INDEX name ON {declared.schema.name}(columns)"
         )
 
 

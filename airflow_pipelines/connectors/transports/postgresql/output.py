@@ -128,8 +128,7 @@ class PostgresOutput:
             if name not in table.columns:
                 raise ConnectorFailure(
                     f"{_NAME}: table {table.shown} has no column {name!r}, which mode 'cdc' writes. Add it: ALTER TABLE "
-                    f"{table.sql} "
-                    f"ADD COLUMN {quoted(name)} {kind}"
+                    f"{table.sql} ADD COLUMN {quoted(name)} {kind}"
                 )
         return names
 
@@ -213,8 +212,7 @@ class PostgresOutput:
         listed = ", ".join(self._context.key)
         return ConnectorFailure(
             f"{_NAME}: the view has more than one row with the same values of ({listed}), the columns of index {index!r}, and "
-            "the table can "
-            "hold one of them only. Name an index whose columns tell all rows of the view apart."
+            "the table can hold one of them only. Name an index whose columns tell all rows of the view apart."
         )
 
 

@@ -140,8 +140,7 @@ class FollowedTable:
         if not key:
             raise ConnectorFailure(
                 f"{where}: the table in the pipeline has no primary key, and updates and deletes of {self.schema}.{self.name} "
-                "do not say all of "
-                f"their old rows. Give it a primary key. Or: {full}"
+                f"do not say all of their old rows. Give it a primary key. Or: {full}"
             )
         missing = sorted({name.lower() for name in key} - {name.lower() for name in columns})
         if missing:
@@ -197,15 +196,13 @@ class Slot:
         if self.is_lost:
             raise ConnectorFailure(
                 f"{where}: slot {self.name} has lost changes, because the server keeps no more of its log "
-                "(max_slot_wal_keep_size). Drop it, "
-                f"SELECT pg_drop_replication_slot('{self.name}'), clear the pipeline and start it again, so that it reads the "
-                "whole table."
+                f"(max_slot_wal_keep_size). Drop it, SELECT pg_drop_replication_slot('{self.name}'), clear the pipeline and "
+                "start it again, so that it reads the whole table."
             )
         if self.holder is not None:
             raise TransientConnectorFailure(
                 f"{where}: slot {self.name} is used by somebody else ({self.holder}). It is tried again until it is free; end "
-                "the other one, "
-                "or name another slot in option 'slot'."
+                "the other one, or name another slot in option 'slot'."
             )
 
     def check_has(self, place: int, where: str) -> None:
@@ -218,8 +215,6 @@ class Slot:
         if self.confirmed > place:
             raise ConnectorFailure(
                 f"{where}: slot {self.name} has been moved on to {lsn_text(self.confirmed)}, and the pipeline goes on at "
-                f"{lsn_text(place)}: the "
-                "changes between are gone. That is so after a start from an older checkpoint, or when somebody else has read "
-                "from the "
-                "slot. Clear the pipeline and start it again, so that it reads the whole table."
+                f"{lsn_text(place)}: the changes between are gone. That is so after a start from an older checkpoint, or when "
+                "somebody else has read from the slot. Clear the pipeline and start it again, so that it reads the whole table."
             )

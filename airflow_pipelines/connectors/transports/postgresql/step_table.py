@@ -52,8 +52,7 @@ class StepTable:
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConnectorFailure(
                 f"{where}: the user in 'uri' may not make the table in which outputs keep how far they are. Let somebody who "
-                "may do it: "
-                f"{create}; and GRANT SELECT, INSERT, UPDATE, DELETE on it."
+                f"may do it: {create}; and GRANT SELECT, INSERT, UPDATE, DELETE on it."
             ) from error
 
     def forget(self, connection: psycopg.Connection[Any]) -> None:

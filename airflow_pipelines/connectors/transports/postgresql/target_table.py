@@ -146,8 +146,7 @@ class TargetTable:
             if column.required and not column.has_default and column.name not in filled:
                 raise ConnectorFailure(
                     f"{where}: column {column.name!r} of table {self.shown} is NOT NULL without a DEFAULT, and {relation.name} "
-                    "has no such "
-                    "column. Add it to the view, or give it a DEFAULT."
+                    "has no such column. Add it to the view, or give it a DEFAULT."
                 )
         return found
 
@@ -164,15 +163,13 @@ class TargetTable:
         if not kept:
             raise ConnectorFailure(
                 f"{where}: table {self.shown} has no primary key or unique constraint on ({listed}), the columns of the index, "
-                "by which rows "
-                f"are updated and deleted. Add one: ALTER TABLE {self.sql} ADD UNIQUE ({listed})"
+                f"by which rows are updated and deleted. Add one: ALTER TABLE {self.sql} ADD UNIQUE ({listed})"
             )
         loose = [column.name for column in key if not column.required]
         if loose and not any(kept):
             raise ConnectorFailure(
                 f"{where}: column {loose[0]!r} of table {self.shown} is part of the key and may be NULL, and rows with NULL "
-                "would come "
-                "twice. Make it NOT NULL, or the constraint UNIQUE NULLS NOT DISTINCT."
+                "would come twice. Make it NOT NULL, or the constraint UNIQUE NULLS NOT DISTINCT."
             )
 
     def _column_for(self, column: Column, where: str) -> TargetColumn:

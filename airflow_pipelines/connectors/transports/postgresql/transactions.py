@@ -47,8 +47,9 @@ class Transactions:
 
     def __init__(self, place: int, messages: int = 0) -> None:
         self.place = place
-        """The place behind the newest transaction that was given, or can be, as a whole."""
-        self._given_place = place
+        """The place behind the newest transaction that has come as a whole."""
+        self.given_place = place
+        """The place behind the newest one that was given as a whole."""
         self._given = messages
         self._seen = 0
         self._whole = _Collected()
@@ -86,7 +87,7 @@ class Transactions:
         last, self._open = self._open, _Collected()
         if self._given:
             self._given = 0
-            self._given_place = place
+            self.given_place = place
             return Portion(last.entries, last.size_bytes, place, is_part=True, ends=True)
         self._whole.add(last.entries, last.size_bytes)
         return None
@@ -110,7 +111,7 @@ class Transactions:
         if not self._whole.entries:
             return None
         found, self._whole = self._whole, _Collected()
-        self._given_place = self.place
+        self.given_place = self.place
         return Portion(found.entries, found.size_bytes, self.place)
 
     def moved(self, place: int) -> Portion | None:
@@ -118,16 +119,16 @@ class Transactions:
 
         :param place: the place
         """
-        if self.is_open or self._whole.entries or place <= self._given_place:
+        if self.is_open or self._whole.entries or place <= self.given_place:
             return None
-        self.place = self._given_place = place
+        self.place = self.given_place = place
         return Portion((), 0, place)
 
     def again(self) -> Transactions:
         """What collects the same stream once more, from behind what was given."""
-        return Transactions(self._given_place, self._given)
+        return Transactions(self.given_place, self._given)
 
     def _part(self) -> Portion:
         found, self._open = self._open, _Collected()
         self._given = self._seen
-        return Portion(found.entries, found.size_bytes, self._given_place, self._given, is_part=True)
+        return Portion(found.entries, found.size_bytes, self.given_place, self._given, is_part=True)

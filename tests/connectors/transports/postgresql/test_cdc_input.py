@@ -296,10 +296,13 @@ def test_the_server_forgets_only_what_is_durable(database: Database) -> None:
         follow(database, position=chunks[0].position if chunks[0] is not last else begin.position)
 
 
-def test_the_lag_is_the_log_that_the_server_keeps(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_published", [False, True])
+def test_the_lag_is_the_log_that_the_server_keeps(database: Database, monkeypatch: pytest.MonkeyPatch, is_published: bool) -> None:
     monkeypatch.setattr("airflow_pipelines.connectors.transports.postgresql.watch._EVERY_S", 0.0)
     monkeypatch.setattr(cdc_input, "_MOVED_BYTES", 10_000)
     database.execute(*TABLE, "CREATE TABLE u (v text)")
+    if is_published:
+        database.execute("ALTER PUBLICATION p ADD TABLE u")
     source = follow(database)
     begin = read_first(source)
     assert isinstance(source, Committing)
@@ -503,7 +506,7 @@ def test_published_columns_and_partitions(database: Database) -> None:
         "INSERT INTO t VALUES (1, 'a'), (11, 'b')",
         "CREATE PUBLICATION p FOR ALL TABLES",
     )
-    with pytest.raises(ConnectorFailure, match="a partitioned table also needs SET .publish_via_partition_root = true"):
+    with pytest.raises(ConnectorFailure, match=r"a partitioned table also needs SET .publish_via_partition_root = true"):
         follow(database)
     database.execute("ALTER PUBLICATION p SET (publish_via_partition_root = true)")
     source = follow(database)
