@@ -65,7 +65,12 @@ def test_a_plan_for_a_column_that_is_not_there_compiles_and_does_not_start() -> 
 @pytest.mark.parametrize(
     ("declared", "code", "message"),
     [
-        (replace(OUTPUT, format="parquet"), ErrorCode.UNKNOWN_OUTPUT_FORMAT, "What there is instead: csv, json"),
+        (replace(OUTPUT, format="orc"), ErrorCode.UNKNOWN_OUTPUT_FORMAT, "What there is instead: csv, json, parquet"),
+        (
+            replace(OUTPUT, transport="http_output", transport_config={"path": "http://x"}, format="parquet"),
+            ErrorCode.UNKNOWN_OUTPUT_FORMAT,
+            "What there is instead: csv, json",
+        ),
         (replace(OUTPUT, options={"index": "i"}), ErrorCode.INVALID_TRANSPORT_CONFIG, "v has no index 'i'; its indexes: none"),
         (
             replace(OUTPUT, format="json", format_config={"update_format": "raw"}),

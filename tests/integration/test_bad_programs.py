@@ -12,6 +12,7 @@ from airflow_pipelines import (
     PipelineFailedError,
     ProgramCompilationError,
 )
+from airflow_pipelines.connectors.built_in import BUILT_IN_INPUTS
 from tests.integration.bad_input import INTERNALS, T, named, table_with
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -37,16 +38,17 @@ WRONG_PROGRAMS = {
     "cycle": ("create view «a» as select * from b;\ncreate view b as select * from a;", "in a cycle: a -> b -> a"),
     "transport": (
         table_with('[{"name": "c", "transport": {"name": «"file_inptu"»}}]'),
-        "Connector 't.c': unknown transport 'file_inptu'; known transports: datagen, empty_input, file_input, url_input; "
+        f"Connector 't.c': unknown transport 'file_inptu'; known transports: {', '.join(sorted(BUILT_IN_INPUTS))}; "
         "did you mean 'file_input'",
     ),
     "transport-option": (
         table_with('[{"transport": {"name": "file_input", "config": {«"pth"»: "/x"}}, "format": {"name": "csv"}}]'),
-        "unknown option 'pth' of transport 'file_input'; known options: buffer_size_bytes, follow, path; did you mean 'path'",
+        "unknown option 'pth' of transport 'file_input'; known options: buffer_size_bytes, compression, follow, path, "
+        "storage_options; did you mean 'path'",
     ),
     "format": (
         table_with("[{" + PLACE + ', "format": {"name": «"cvs"»}}]'),
-        "unknown format 'cvs'; known formats: csv, json, parquet, raw; did you mean 'csv'",
+        "unknown format 'cvs'; known formats: avro, csv, json, orc, parquet, raw; did you mean 'csv'",
     ),
     "format-option": (
         table_with("[{" + PLACE + ', "format": {"name": "csv", "config": {«"header"»: true}}}]'),
