@@ -23,9 +23,10 @@ from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.stream_files import StreamFilesError, write_stream_files
 from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.streams.loaded_code import LoadedCodeChangedError, refuse_changed_code
 
-EXECUTION_SECONDS = 120.0
-"""How long the script of a program may take, with all that it imports."""
+EXECUTION_SECONDS = 90.0
+"""How long the script of a program may take, with all that it imports. Whoever asks for it waits longer, so that they are told."""
 MOST_OUTPUT = 20_000
 """So many characters of what a script prints are shown."""
 _ROOT = str(Path(__file__).parents[2])
@@ -61,6 +62,10 @@ def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), lim
     :returns: what it consists of
     :raises ProgramErrors: when it cannot be executed, or asks for what a pipeline cannot have
     """
+    try:
+        refuse_changed_code()
+    except LoadedCodeChangedError as error:
+        raise ProgramErrors([ProgramMessage(None, COMPILATION_ERROR, str(error))]) from error
     texts = {file.path: file.text for file in files}
     limit_s = min(limit_s, EXECUTION_SECONDS)
     with tempfile.TemporaryDirectory(prefix="airflow-pipelines-") as temporary:
@@ -154,6 +159,7 @@ def _failure(failure: Mapping[str, Any], texts: Mapping[str, str], output: str) 
 
 
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
+_REQUIREMENTS = "set_python_requirements"
 _OWN_ERRORS = frozenset({"BindingError", "StreamProgramError", "SystemExit"})
 
 
@@ -162,6 +168,13 @@ def _hints(module: str, texts: Mapping[str, str]) -> Iterator[str]:
     if not module:
         return
     top = module.partition(".")[0]
+    if any(_REQUIREMENTS in text for text in texts.values()):
+        yield (
+            "The script is executed before what set_python_requirements() names is installed, for functions alone. Import"
+            f" {top} in the functions that use it, not at the top of a file, or install its package for the host. If it is the"
+            f" program's own, add {top}.py to its files (they are: {', '.join(texts)})"
+        )
+        return
     yield (
         f"Add {top}.py to the files of the program if it is the program's own (they are: {', '.join(texts)}). If it belongs to a"
         " package, install that for the host, or import it in the functions that use it and name the package with"

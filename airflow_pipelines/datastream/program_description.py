@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from airflow_pipelines.streams.operators.source import Read
 from airflow_pipelines.streams.python_environment.needs import PythonNeeds
 from airflow_pipelines.streams.relations import RelationSink, RelationSource
 from airflow_pipelines.streams.restarts import RestartPolicy
+from airflow_pipelines.streams.sinks import Sink
 from airflow_pipelines.streams.sources import Source
 from airflow_pipelines.streams.worker.bound import bind
 
@@ -82,8 +84,14 @@ def describe(execution: Execution, files: Path) -> StreamProgram:
         execution_plan=execution.execution_plan,
         dependencies=needs.to_json(files),
         run=execution.run,
+        references=_references([source for _, source in sources], [sink for _, sink in sinks]),
         plan=bind(plan, settings, str(files)).to_bytes(),
     )
+
+
+def _references(sources: Sequence[Source], sinks: Sequence[Sink]) -> tuple[str, ...]:
+    named = [*(source.references() for source in sources), *(sink.references() for sink in sinks)]
+    return tuple(sorted({reference for references in named for reference in references}))
 
 
 def describe_run(restarts: RestartPolicy | None, checkpoint_interval_ms: int | None) -> StreamRun:

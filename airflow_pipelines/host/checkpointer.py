@@ -10,7 +10,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.fence import OvertakenError
-from airflow_pipelines.engine.streams.runtime import StreamCheckpointError
+from airflow_pipelines.engine.streams.runtime import StreamProgramFailure
 from airflow_pipelines.host.checkpoint_requests import CheckpointRequests
 from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.intake import Intake
@@ -138,7 +138,7 @@ class Checkpointer:
 
         :raises Problem: when it cannot be written, storage is switched off, or an input is where no checkpoint can go on
         :raises OvertakenError: when a later run uses the storage
-        :raises StreamCheckpointError: when the stream program fails at it
+        :raises StreamProgramFailure: when the stream program fails at it
         """
         live.endpoints.set_active(False)
         self._opening.require_storage()
@@ -148,7 +148,7 @@ class Checkpointer:
             return
         try:
             self._take(live)
-        except (OvertakenError, StreamCheckpointError):
+        except (OvertakenError, StreamProgramFailure):
             raise
         except Exception as error:
             # Whatever it is, the stop goes on without the checkpoint.
@@ -221,7 +221,7 @@ class Checkpointer:
             self._log.failure("checkpoint %d failed: %s", number, failure_text(error), cause=error)
             self.requests.failed(number, failure_text(error))
             # A stream program that cannot be asked for its state, or a sink of it that cannot show its output, has ended.
-            if isinstance(error, OvertakenError | StreamCheckpointError):
+            if isinstance(error, OvertakenError | StreamProgramFailure):
                 self._state.fail(error)
             return
         self.requests.succeeded(number)

@@ -12,9 +12,16 @@ from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.storage.remote_calls import SyncError
-from airflow_pipelines.engine.streams.runtime import StreamCheckpointError
+from airflow_pipelines.engine.streams.runtime import StreamProgramFailure
 from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.streams import STREAM_PROGRAM
+
+
+def _kept(failure: StepError) -> str:
+    if failure.view == STREAM_PROGRAM:
+        return "Nothing of the step was kept, except for what sinks had written by then that need no commit."
+    return "Nothing of the step was kept."
 
 
 def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
@@ -34,9 +41,9 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
         if failing_row is not None:
             details |= {"relation": failing_row.relation, "row": dict(failing_row.row)}
             row = f", for example for the row {json.dumps(dict(failing_row.row), ensure_ascii=False)} of {failing_row.relation}"
-        text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. Nothing of the step was kept."
+        text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. {_kept(failure)}"
         return Problem(ErrorCode.WORKER_PANIC, text, details)
-    if isinstance(failure, StreamCheckpointError):
+    if isinstance(failure, StreamProgramFailure):
         return Problem(ErrorCode.WORKER_PANIC, f"{failure}.")
     if isinstance(failure, FatalConnectorFailure):
         return Problem(ErrorCode.WORKER_PANIC, f"The pipeline cannot go on: {failure}")

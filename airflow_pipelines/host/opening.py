@@ -36,7 +36,7 @@ from airflow_pipelines.host.run_state import RunState
 from airflow_pipelines.host.standby import Standby, was_activated
 from airflow_pipelines.host.stream_changes import KeptOperator
 from airflow_pipelines.host.stream_processes import StreamProcesses
-from airflow_pipelines.host.stream_worker import StreamWorker, arrow_schemas
+from airflow_pipelines.host.stream_worker import arrow_schemas, started_worker
 from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
@@ -249,7 +249,7 @@ class Opening:
         if processes is None:
             return None
         schemas = arrow_schemas(program)
-        return StreamRuntime(lambda: StreamWorker(processes.worker(), schemas, self._attempt - 1))
+        return StreamRuntime(lambda: started_worker(processes, schemas, self._attempt - 1))
 
     def _processes_of(self, program: Program, source: ProgramSource) -> StreamProcesses | None:
         """What starts the processes of a program's stream program; the same for the same source."""
@@ -258,7 +258,13 @@ class Opening:
         name = source.digest[:16]
         if name not in self._stream_processes:
             self._stream_processes[name] = StreamProcesses(
-                program.streams, source.stream_files, name, Path(self._deployment.storage), self.options.variables, self._log
+                program.streams,
+                source.stream_files,
+                name,
+                Path(self._deployment.storage),
+                self.options.variables,
+                self.options.references,
+                self._log,
             )
         return self._stream_processes[name]
 

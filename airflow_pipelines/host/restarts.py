@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_pipelines.connectors.base import FatalConnectorFailure
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.streams.runtime import StreamCheckpointError
+from airflow_pipelines.engine.streams.runtime import StreamProgramFailure
 from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamProgram
 from airflow_pipelines.streams.restarts import RestartDecisions, RestartPolicy
 
@@ -83,7 +83,7 @@ def _is_of_stream_program(failure: Exception) -> bool:
     if isinstance(failure, StepError):
         return failure.view == STREAM_PROGRAM
     # The connectors that cannot go on after a failure are those of sources of stream programs.
-    return isinstance(failure, FatalConnectorFailure | StreamCheckpointError)
+    return isinstance(failure, FatalConnectorFailure | StreamProgramFailure)
 
 
 def _policy_of(program: StreamProgram) -> RestartPolicy | None:

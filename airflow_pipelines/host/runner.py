@@ -15,7 +15,7 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.engine.streams.runtime import StreamCheckpointError
+from airflow_pipelines.engine.streams.runtime import StreamProgramFailure
 from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.attempt import Attempt, run_id
 from airflow_pipelines.host.checkpoint_requests import CheckpointRequests
@@ -29,7 +29,7 @@ from airflow_pipelines.host.run_state import RunState, SuspendedEarly, TakenDown
 from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.references import References
 
-_FORESEEN = (StepError, FatalConnectorFailure, StreamCheckpointError)
+_FORESEEN = (StepError, FatalConnectorFailure, StreamProgramFailure)
 """What says by itself what has failed."""
 CANCEL_AGAIN_S = 0.5
 """How often a step in progress is cancelled until the thread that runs it has ended."""
@@ -238,7 +238,7 @@ class PipelineRunner:
         foreseen = isinstance(failure, _FORESEEN)
         if isinstance(failure, StepError) and failure.trace is not None:
             self.log.failure("what %s failed with:\n%s", failure.view, failure.trace)
-        if isinstance(failure, StreamCheckpointError) and failure.trace is not None:
+        if isinstance(failure, StreamProgramFailure) and failure.trace is not None:
             self.log.failure("what the stream program failed with:\n%s", failure.trace)
         self.log.failure("%s: %s", problem.code, problem.message, cause=None if foreseen or not unexpected else failure)
 

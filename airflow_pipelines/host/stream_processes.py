@@ -14,6 +14,7 @@ from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.stream_files import write_stream_files
 from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.references import References, ReferenceWithoutValueError
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import ProcessSettings
 from airflow_pipelines.streams.python_environment.environment import make_environment
@@ -35,6 +36,7 @@ class StreamProcesses:
     :param name: of the folder with its files, another one for each program of the pipeline that runs at the same time
     :param storage: the pipeline's folder
     :param environment: variables that its processes have besides those of the host
+    :param references: what those of the program stand for
     :param log: the pipeline's log
     """
 
@@ -45,6 +47,7 @@ class StreamProcesses:
         name: str,
         storage: Path,
         environment: Mapping[str, str],
+        references: References,
         log: PipelineLog,
     ) -> None:
         self._program = program
@@ -52,6 +55,7 @@ class StreamProcesses:
         self._storage = storage
         self._folder = storage / FILES / name
         self._environment = environment
+        self._references = references
         self._log = log
         self._lock = threading.Lock()
         self._settings_lock = threading.Lock()
@@ -63,6 +67,7 @@ class StreamProcesses:
         """How each of its processes is started; makes its Python environment when there is none yet, which may take minutes.
 
         :raises PythonEnvironmentError: when that cannot be made
+        :raises StreamProgramError: when a reference of the program has no value
         """
         with self._settings_lock:
             return self._settings
@@ -130,4 +135,11 @@ class StreamProcesses:
             paths=tuple(map(str, paths)),
             folder=str(self._folder),
             environment={**variables, **self._environment},
+            references=self._values(),
         )
+
+    def _values(self) -> dict[str, str]:
+        try:
+            return {reference: self._references.value(reference) for reference in self._program.references}
+        except ReferenceWithoutValueError as error:
+            raise StreamProgramError(f"A source or sink of the stream program names what is not there: {error}") from error

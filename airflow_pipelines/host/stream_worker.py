@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.streams.runtime import Dropped, StreamCheckpointError
+from airflow_pipelines.engine.streams.runtime import Dropped, Metrics, StreamProgramFailure
 from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
+from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.worker.client import ProgramFailedError, WorkerProcess
+from airflow_pipelines.streams.worker.client import ProgramFailedError, TakePages, WorkerProcess
 from airflow_pipelines.streams.worker.messages import Failure, Feed, StateChanges, Stepped, StoredPages
 
 
@@ -30,7 +31,7 @@ class StreamWorker:
 
     def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
         """See :class:`Worker`."""
-        with _as_step_errors():
+        with _as_failures("The stream program cannot go on from what is saved" if rest else "The stream program cannot begin"):
             return self._process.open(rest, pages, dropped, schemas=self._schemas, now_ms=now_ms, attempt=self._attempt)
 
     def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None) -> Stepped:
@@ -38,22 +39,39 @@ class StreamWorker:
         with _as_step_errors():
             return self._process.step(now_ms, feeds, jobs)
 
-    def changes(self) -> StateChanges:
+    def changes(self, take: TakePages) -> StateChanges:
         """See :class:`Worker`."""
-        with _as_checkpoint_errors("The checkpoint was not taken: the stream program cannot say what it keeps"):
-            return self._process.changes()
+        with _as_failures("The checkpoint was not taken: the stream program cannot say what it keeps"):
+            return self._process.changes(take)
 
     def committed(self) -> None:
         """See :class:`Worker`."""
-        with _as_checkpoint_errors(
+        with _as_failures(
             "All steps are saved, but the stream program could not make visible what its sinks have written. The next start tries"
             " that again"
         ):
             self._process.committed()
 
+    def metrics(self) -> Metrics | None:
+        """See :class:`Worker`."""
+        return self._process.metrics()
+
     def close(self, wait_s: float) -> None:
         """See :class:`Worker`."""
         self._process.close(wait_s)
+
+
+def started_worker(processes: StreamProcesses, schemas: Mapping[str, bytes], attempt: int) -> StreamWorker:
+    """Start a process of a stream program.
+
+    :param processes: starts it
+    :param schemas: see :class:`StreamWorker`
+    :param attempt: see :class:`StreamWorker`
+    :returns: the process
+    :raises StreamProgramFailure: when it cannot be started
+    """
+    with _as_failures("The stream program cannot be started"):
+        return StreamWorker(processes.worker(), schemas, attempt)
 
 
 def arrow_schemas(program: Program) -> dict[str, bytes]:
@@ -77,13 +95,13 @@ def _as_step_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _as_checkpoint_errors(what: str) -> Iterator[None]:
+def _as_failures(what: str) -> Iterator[None]:
     try:
         yield
     except ProgramFailedError as error:
-        raise StreamCheckpointError(f"{what}: {error.failure.type}: {_told(error.failure)}", _trace(error.failure)) from error
+        raise StreamProgramFailure(f"{what}: {error.failure.type}: {_told(error.failure)}", _trace(error.failure)) from error
     except StreamProgramError as error:
-        raise StreamCheckpointError(f"{what}: {error}") from error
+        raise StreamProgramFailure(f"{what}: {error}") from error
 
 
 def _told(failure: Failure) -> str:

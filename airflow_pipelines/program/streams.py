@@ -164,6 +164,7 @@ class StreamProgram:
     :param execution_plan: the JSON that ``get_execution_plan`` gives
     :param dependencies: what its processes need besides its files, as ``streams.python_environment`` reads it
     :param run: what it sets for its run
+    :param references: what its sources and sinks name in the places of values that the program does not have
     """
 
     name: str
@@ -175,6 +176,7 @@ class StreamProgram:
     execution_plan: str = ""
     dependencies: Mapping[str, Any] = field(default_factory=dict, hash=False)
     run: StreamRun = field(default_factory=StreamRun)
+    references: tuple[str, ...] = ()
 
     @property
     def reads(self) -> frozenset[str]:
@@ -209,6 +211,7 @@ class StreamProgram:
             execution_plan=parts["execution_plan"],
             dependencies=parts["dependencies"],
             run=_run(parts["run"]),
+            references=tuple(parts["references"]),
         )
 
 

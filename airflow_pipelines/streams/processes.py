@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.loaded_code import refuse_changed_code
 
 _log = logging.getLogger("airflow_pipelines.streams")
 LAST_LINES = 20
@@ -55,12 +56,14 @@ class ProcessSettings:
     :param paths: what its ``sys.path`` begins with
     :param folder: its working folder; None for that of this process
     :param environment: its environment variables; None for those of this process
+    :param references: what references of its program stand for
     """
 
     executable: str = sys.executable
     paths: tuple[str, ...] = ()
     folder: str | None = None
     environment: Mapping[str, str] | None = field(default=None, repr=False)
+    references: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class ChildProcess:
@@ -70,7 +73,7 @@ class ChildProcess:
     :param settings: how it is started
     :param on_line: gets each line of its output, from a thread; one that takes its time holds the process up when it writes more
     :param on_error_line: gets those of its standard error instead, if given
-    :raises StreamProgramError: when it cannot be started
+    :raises StreamProgramError: when it cannot be started, also because it would run other code than this one
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class ChildProcess:
         on_line: Callable[[str], None],
         on_error_line: Callable[[str], None] | None = None,
     ) -> None:
+        refuse_changed_code()
         self._module = module
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self._closed = False

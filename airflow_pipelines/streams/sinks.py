@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,13 @@ class SinkWriter(ABC):
 
 class Sink(ABC):
     """Where elements go. Travels by value, so it holds no open files or connections."""
+
+    def references(self) -> Sequence[str]:
+        """The references, as ``${secret:NAME}``, that :meth:`open` asks the values of.
+
+        :returns: none by default
+        """
+        return ()
 
     @abstractmethod
     def open(self, subtask: SubtaskInfo) -> SinkWriter:

@@ -75,6 +75,13 @@ class Source(ABC):
         """What makes its positions: another kind of source cannot go on from them."""
         return type(self).__qualname__
 
+    def references(self) -> Sequence[str]:
+        """The references, as ``${secret:NAME}``, that :meth:`open` asks the values of.
+
+        :returns: none by default
+        """
+        return ()
+
     @abstractmethod
     def splits(self, parallelism: int) -> Sequence[Any] | None:
         """The parts that are read independently. Elements keep their order within a part.

@@ -287,6 +287,13 @@ def test_a_module_that_is_not_there() -> None:
     assert "set_python_requirements()" in message.message
 
 
+def test_a_module_of_its_own_requirements_is_imported_in_functions() -> None:
+    program = "import no_such_module\n" + BEGIN + "env.set_python_requirements('requirements.txt')\n" + END
+    message = error(program, helper="").message
+    assert "executed before what set_python_requirements() names is installed" in message
+    assert "Import no_such_module in the functions that use it" in message
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

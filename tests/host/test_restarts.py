@@ -11,7 +11,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem
-from airflow_pipelines.engine.streams.runtime import StreamCheckpointError
+from airflow_pipelines.engine.streams.runtime import StreamProgramFailure
 from airflow_pipelines.host.attempt import run_id
 from airflow_pipelines.host.restarts import Restarts
 from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamProgram, StreamRestarts, StreamRun
@@ -50,7 +50,7 @@ def test_a_rate_says_how_many_failures_there_were() -> None:
     [
         (FAILURE, True),
         (FatalConnectorFailure("the source fails"), True),
-        (StreamCheckpointError("a sink fails"), True),
+        (StreamProgramFailure("a sink fails"), True),
         (StepError("v", "DIVIDE_BY_ZERO", "1 / 0"), False),
         (StorageError(StorageProblem.DAMAGED, None, "gone"), False),
         (Problem(ErrorCode.WORKER_PANIC, "something else"), False),

@@ -13,6 +13,7 @@ from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.stream_processes import FILES, StreamProcesses
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.python_environment.needs import PythonEnvironmentError
 from airflow_pipelines.streams.worker.client import ProgramFailedError
@@ -66,7 +67,7 @@ def make(processes: None, tmp_path: Path, log: PipelineLog) -> Iterator[Make]:
 
     def begin(plan: bytes, dependencies: dict[str, Any] | None = None) -> StreamProcesses:
         streams = StreamProgram("program", plan, dependencies=dependencies or {})
-        made.append(StreamProcesses(streams, _DEPENDENCIES, "it", tmp_path / "storage", {"OWN": "mine"}, log))
+        made.append(StreamProcesses(streams, _DEPENDENCIES, "it", tmp_path / "storage", {"OWN": "mine"}, NO_REFERENCES, log))
         return made[-1]
 
     yield begin

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 import textwrap
 import time
 import zipfile
@@ -10,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines import Pipeline, PipelineAPIError, PipelineBuilder, PipelineClient, PipelineFailedError, PipelineStatus
+from airflow_pipelines.operators.lifecycle import StartPipelineOperator
 from airflow_pipelines.runtime_config import RuntimeConfig
+from airflow_pipelines.sensors.pipeline import PipelineCompletionSensor
 from tests.fixtures.sdk import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -259,6 +265,122 @@ def test_packages_and_modules_that_a_program_needs(embedded_client: PipelineClie
     )
     with pytest.raises(PipelineFailedError, match="no_such_greeting"):
         pipeline.start(timeout_s=300)
+
+
+UNPACKED = """
+import sys
+from pathlib import Path
+from airflow_pipelines.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.add_python_archive(ARCHIVE, "model")
+env.set_python_executable(EXECUTABLE)
+words = env.from_collection(["ada"]).uid("words")
+
+
+def described(word):
+    import only_there
+    return word, Path("model/weights.txt").read_text(), only_there.WHERE, sys.prefix
+
+
+schema = {"word": "STRING", "weights": "STRING", "package": "STRING", "prefix": "STRING"}
+words.map(described).uid("described").to_relation("described", schema).uid("out")
+env.execute()
+"""
+
+
+def test_an_archive_is_unpacked_and_another_interpreter_runs_the_functions(
+    embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path
+) -> None:
+    archive = tmp_path / "weights.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("weights.txt", "1 2 3")
+    other = tmp_path / "other"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(other)], check=True)
+    (packages,) = other.glob("lib/python*/site-packages")
+    (packages / "only_there.py").write_text("WHERE = 'in the other interpreter'")
+    program = UNPACKED.replace("EXECUTABLE", repr(str(other / "bin" / "python"))).replace("ARCHIVE", repr(str(archive)))
+    pipeline = _made(embedded_client, pipeline_name, program, sql="")
+    pipeline.start(timeout_s=300)
+    pipeline.wait_for_completion(timeout_s=60)
+    (row,) = pipeline.query("select * from described")
+    assert (row["word"], row["weights"], row["package"]) == ("ada", "1 2 3", "in the other interpreter")
+    assert row["prefix"] != sys.prefix
+    pipeline.stop(force=False, timeout_s=60)
+    pipeline.modify(
+        stream_program={"program.py": UNPACKED.replace("EXECUTABLE", "'/no/python'").replace("ARCHIVE", repr(str(archive)))}
+    )
+    with pytest.raises(PipelineFailedError, match="There is no Python executable '/no/python'"):
+        pipeline.start(timeout_s=120)
+
+
+READ = """
+import os
+from pathlib import Path
+from airflow_pipelines.datastream import StreamExecutionEnvironment
+from airflow_pipelines.datastream.common import RestartStrategies
+from airflow_pipelines.datastream.functions import SourceFunction
+
+FAILURES = Path("FOLDER/failures")
+
+
+class Unsteady(SourceFunction):
+    is_bounded = True
+    next = 0
+
+    def snapshot_state(self):
+        return self.next
+
+    def restore_state(self, state):
+        self.next = state
+
+    def run(self, ctx):
+        for number in range(self.next, 6):
+            if number == 3 and len(FAILURES.read_text()) < MOST:
+                FAILURES.write_text(FAILURES.read_text() + "x")
+                raise ConnectionError("the source is away")
+            self.next = number + 1
+            yield number
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2, 1500))
+env.add_source(Unsteady()).uid("unsteady").to_relation("numbers", {"n": "INT"}).uid("numbers")
+env.execute()
+"""
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_a_source_that_fails_is_opened_again_and_airflow_waits_meanwhile(
+    embedded_client: PipelineClient,
+    warm_home: Path,
+    pipeline_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+) -> None:
+    connection = {"conn_type": "airflow_pipelines", "extra": {"home": str(warm_home)}}
+    monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_PIPELINES_DEFAULT", json.dumps(connection))
+    (tmp_path / "failures").write_text("")
+    program = READ.replace("FOLDER", str(tmp_path)).replace("MOST", str(failures))
+    pipeline = _made(embedded_client, pipeline_name, program, sql="")
+    StartPipelineOperator(task_id="start", pipeline_name=pipeline_name, timeout=120).execute({})
+    processed = PipelineCompletionSensor(task_id="processed", pipeline_name=pipeline_name, poke_interval=0.1, timeout=60)
+    if failures > 2:
+        with pytest.raises(AirflowFailException, match="the source is away"):
+            processed.execute({})
+    else:
+        processed.execute({})
+        assert sorted(row["n"] for row in pipeline.query("select n from numbers")) == list(range(6))
+    log = _log(pipeline, "now Stopped" if failures > 2 else "end of input")
+    assert re.findall(r"restarted: attempt (\d) of 3 in 1.5 s: .*the source is away", log) == ["2", "3"]
+    restarts = [
+        event["deployment_runtime_status_details"]["restart"]
+        for event in reversed(pipeline.events(selector="all"))
+        if "restart" in (event["deployment_runtime_status_details"] or {})
+    ]
+    assert [(restart["attempt"], restart["delay_ms"]) for restart in restarts] == [(2, 1500), (3, 1500)]
+    assert all("the source is away" in restart["reason"] for restart in restarts)
 
 
 def _wheel(folder: Path, name: str, code: str) -> Path:

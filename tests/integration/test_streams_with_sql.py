@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from decimal import Decimal
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy.pool import NullPool
 
-from airflow_pipelines import Pipeline, PipelineBuilder, PipelineClient
+from airflow_pipelines import Pipeline, PipelineBuilder, PipelineClient, PipelineFailedError
+from airflow_pipelines.runtime_config import RuntimeConfig
 from tests.fixtures.sdk import eventually
+from tools.postgres_server import PASSWORD_USER
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -80,3 +86,65 @@ def test_connectors_of_tables_and_views_are_sources_and_sinks(
         ],
         key=str,
     )
+
+
+DATABASE = """
+from airflow_pipelines.datastream import StreamExecutionEnvironment, Types, WatermarkStrategy
+from airflow_pipelines.datastream.connectors import JdbcConnectionOptions, JdbcSink, JdbcSource
+
+order = Types.ROW_NAMED(["id", "customer"], [Types.LONG(), Types.STRING()])
+connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:postgresql://${env:SHOP}/postgres")
+connection = connection.with_user_name("guarded").with_password("${secret:shop/password}").build()
+orders = JdbcSource.builder().set_connection_options(connection).set_table("orders").set_type_info(order)
+env = StreamExecutionEnvironment.get_execution_environment()
+read = env.from_source(orders.set_order_columns("id").build(), WatermarkStrategy.no_watermarks(), "orders").uid("orders")
+upsert = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (customer) DO UPDATE SET n = excluded.n"
+counted = read.map(lambda row: (row.customer, 1)).key_by(lambda pair: pair[0]).sum(1).uid("counted")
+counted.add_sink(JdbcSink.sink(upsert, Types.ROW([Types.STRING(), Types.INT()]), connection)).uid("counts")
+env.execute()
+"""
+
+
+@pytest.fixture
+def shop(database_url: str) -> Iterator[Engine]:
+    """Tables of a user who has to name a password."""
+    url = make_url(database_url).set(drivername="postgresql+psycopg")
+    owner = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with owner.begin() as connection:
+        for statement in (
+            f"CREATE ROLE {PASSWORD_USER} LOGIN PASSWORD 'open sesame'",
+            "CREATE TABLE orders (id BIGINT PRIMARY KEY, customer TEXT)",
+            "CREATE TABLE counts (customer TEXT PRIMARY KEY, n INT)",
+            "INSERT INTO orders VALUES (1, 'ann'), (2, 'bob'), (3, 'ann')",
+            f"GRANT ALL ON orders, counts TO {PASSWORD_USER}",
+        ):
+            connection.execute(text(statement))
+    yield owner
+    with owner.begin() as connection:
+        connection.execute(text("DROP TABLE orders, counts"))
+        connection.execute(text(f"DROP ROLE {PASSWORD_USER}"))
+
+
+def test_a_database_is_read_and_written_with_a_password_that_is_in_no_program(
+    embedded_client: PipelineClient, pipeline_name: str, shop: Engine
+) -> None:
+    config = RuntimeConfig(env={"SHOP": f"{shop.url.host}:{shop.url.port}"})
+    program = {"program.py": DATABASE}
+    pipeline = PipelineBuilder(embedded_client, pipeline_name, "", stream_program=program, runtime_config=config)
+    made = pipeline.create(timeout_s=120)
+    with pytest.raises(PipelineFailedError, match=r"secret:shop/password\} has no value.*secrets set shop/password"):
+        made.start(timeout_s=120)
+    embedded_client.put("/v0/secrets/shop/password", json={"value": "wrong horse"})
+    made.start(timeout_s=120)
+    with pytest.raises(PipelineFailedError, match="password authentication failed"):
+        made.wait_for_completion(timeout_s=60)
+    embedded_client.put("/v0/secrets/shop/password", json={"value": "open sesame"})
+    made.start(timeout_s=120)
+    made.wait_for_completion(timeout_s=60)
+    made.stop(force=False, timeout_s=60)
+    with shop.begin() as connection:
+        assert connection.execute(text("SELECT customer, n FROM counts ORDER BY customer")).all() == [("ann", 2), ("bob", 1)]
+    log = "".join(takewhile(lambda line: "now Suspended" not in line, made.logs()))
+    shown = log + json.dumps(embedded_client.get(f"/v0/pipelines/{pipeline_name}"))
+    assert "wrong horse" not in shown
+    assert "open sesame" not in shown

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.no_effect import no_effect
 from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo
 from airflow_pipelines.datastream.connectors.base import Sink
+from airflow_pipelines.streams.references import named_references, without_references
 from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
 
 # Quoted text and names, comments, question marks, and colons, which stand for parameters in SQLAlchemy's texts.
@@ -18,6 +20,8 @@ _TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
     """How a database is reached. Made with its ``JdbcConnectionOptionsBuilder``.
+
+    Each text may have references, as ``${secret:NAME}`` and ``${env:NAME}``, which get their values where the database is opened.
 
     :param url: a URL of SQLAlchemy, or of JDBC where it names host, port and database
     :param user_name: who connects
@@ -33,6 +37,23 @@ class JdbcConnectionOptions:
     def __repr__(self) -> str:
         return f"JdbcConnectionOptions({shown_url(self.url)!r}, user_name={self.user_name!r})"
 
+    def references(self) -> Sequence[str]:
+        """The references that the options name.
+
+        :returns: such as ``${secret:NAME}``
+        """
+        return tuple(named_references(self.url, self.user_name, self.password))
+
+    def resolved(self) -> JdbcConnectionOptions:
+        """The options with values in the places of their references.
+
+        :returns: what is never to be kept or shown
+        :raises StreamProgramError: when a reference has no value
+        """
+        url = without_references(self.url)
+        user, password = (None if text is None else without_references(text) for text in (self.user_name, self.password))
+        return JdbcConnectionOptions(url, user, password, self.driver_name)
+
     class JdbcConnectionOptionsBuilder:
         """Makes the options."""
 
@@ -45,7 +66,7 @@ class JdbcConnectionOptions:
         def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
             """Set where the database is.
 
-            :param url: such as ``jdbc:postgresql://host:5432/db``, or a URL of SQLAlchemy
+            :param url: such as ``jdbc:postgresql://host:5432/db``, or a URL of SQLAlchemy; may have references
             :returns: this object
             """
             self._url = checks.text("url", url)
@@ -64,7 +85,7 @@ class JdbcConnectionOptions:
         def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
             """Set who connects.
 
-            :param user_name: the name
+            :param user_name: the name, or a reference to it, such as ``${env:NAME}``
             :returns: this object
             """
             self._user_name = checks.text("user_name", user_name)
@@ -73,7 +94,8 @@ class JdbcConnectionOptions:
         def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
             """Set the password.
 
-            :param password: the password
+            :param password: the password, or a reference to it, such as ``${secret:NAME}``: what a program has in clear is shown to
+                all readers of its pipeline
             :returns: this object
             """
             if not isinstance(password, str):
@@ -92,8 +114,10 @@ class JdbcConnectionOptions:
             # SQLAlchemy takes most of a second to import, which only programs with a database shall wait for.
             from airflow_pipelines.datastream.connectors.jdbc_writer import database_url
 
-            database_url(self._url, self._user_name, self._password)
-            return JdbcConnectionOptions(self._url, self._user_name, self._password, self._driver_name)
+            options = JdbcConnectionOptions(self._url, self._user_name, self._password, self._driver_name)
+            if not any(named_references(self._url)):
+                database_url(self._url, self._user_name, self._password)
+            return options
 
 
 @dataclass(frozen=True)
@@ -207,16 +231,24 @@ class JdbcSink(Sink):
         execution = jdbc_execution_options or JdbcExecutionOptions()
         return JdbcSink(statement, row_type, connection, checks.instance("jdbc_execution_options", execution, JdbcExecutionOptions))
 
+    def references(self) -> Sequence[str]:
+        """The references of the connection.
+
+        :returns: such as ``${secret:NAME}``
+        """
+        return self.connection.references()
+
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
         """Begin to write.
 
         :param subtask: which task writes
         :returns: its writer
+        :raises StreamProgramError: when a reference has no value
         :raises ValueError: when the driver is not installed
         """
         from airflow_pipelines.datastream.connectors.jdbc_writer import JdbcWriter, database_engine
 
-        options = self.connection
+        options = self.connection.resolved()
         engine = database_engine(options.url, options.user_name, options.password)
         execution = self.execution
         return JdbcWriter(

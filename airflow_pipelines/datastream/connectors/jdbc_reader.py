@@ -72,7 +72,7 @@ class JdbcReader(SourceReader):
     :param relation: what is read
     :param split: column and bounds of the part, None for all rows
     :param last: values of the order columns in the last row that was read, None for none
-    :raises StreamProgramError: when the driver is not installed
+    :raises StreamProgramError: when the driver is not installed, or a reference of the connection has no value
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class JdbcReader(SourceReader):
         self._relation = relation
         self._last = self._given = last
         self._is_checked = False
-        options = relation.connection
+        options = relation.connection.resolved()
         try:
             self._engine = database_engine(options.url, options.user_name, options.password)
         except ValueError as error:

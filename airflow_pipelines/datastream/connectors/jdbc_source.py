@@ -79,6 +79,13 @@ class JdbcSource(Source):
         """
         return self.relation.type_info
 
+    def references(self) -> Sequence[str]:
+        """The references of the connection.
+
+        :returns: such as ``${secret:NAME}``
+        """
+        return self.relation.connection.references()
+
     def splits(self, parallelism: int) -> Sequence[Any]:
         """The ranges, or one part with all rows.
 

@@ -77,7 +77,7 @@ class StreamGraphOperator(Operator[StreamGraph]):
         found = self.empty_states() if states is None else states
         runtime.open(rest_of(found[REST]), pages_of(found[PAGES]), None if now is None else now // _MICROSECONDS)
 
-    def progress(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, version: int) -> dict[str, Batch]:
+    def progress(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, version: int) -> dict[str, tuple[Batch, ...]]:
         """What the states gain by what the program said last of when it wants to be called.
 
         :param runtime: runs it
@@ -86,7 +86,7 @@ class StreamGraphOperator(Operator[StreamGraph]):
         """
         before = (self.empty_states() if states is None else states)[PROGRESS]
         due = _due(runtime.latest)
-        return {} if due == due_of(before) else {PROGRESS: SCHEMAS[PROGRESS].batch(progress_row(due, before), version)}
+        return {} if due == due_of(before) else {PROGRESS: (SCHEMAS[PROGRESS].batch(progress_row(due, before), version),)}
 
     def _progress(self, stepped: Stepped, states: Mapping[str, Trace], context: Context) -> dict[str, Batch]:
         before, due = states[PROGRESS], _due(stepped)

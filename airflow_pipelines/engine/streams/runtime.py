@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Protocol, TypeAlias
 
 from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
 from airflow_pipelines.engine.streams.statistics import StreamStatistics
-from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.worker.client import TakePages
+from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages, TaskMetrics
 
 END_S = 10.0
 Dropped: TypeAlias = frozenset[str | tuple[str, str]]
 """State that is not used: uids of operators, or uids with the name of a state."""
+Metrics: TypeAlias = Mapping[tuple[str, int], TaskMetrics]
+"""By uid of the operator and number of the task."""
 
 
 class Worker(Protocol):
@@ -35,11 +40,21 @@ class Worker(Protocol):
         :param jobs: where chains run that have very much to do; None for in the process of the program
         """
 
-    def changes(self) -> StateChanges:
-        """What has changed in the state since the last call; sinks prepare what they have written."""
+    def changes(self, take: TakePages) -> StateChanges:
+        """What has changed in the state since the last call; sinks prepare what they have written.
+
+        :param take: gets the pages that have changed, some at a time
+        :returns: what else has changed
+        """
 
     def committed(self) -> None:
         """What the last call of :meth:`changes` gave is durable: sinks make their output visible."""
+
+    def metrics(self) -> Metrics | None:
+        """All metrics as they are now; None while a step runs, which tells them itself. May be called from any thread.
+
+        :raises StreamProgramError: when the process runs no more
+        """
 
     def close(self, wait_s: float) -> None:
         """End the process. May be called from any thread.
@@ -52,8 +67,8 @@ class StreamStateLostError(Exception):
     """The state of a stream program is ahead of the newest step, because a step has failed."""
 
 
-class StreamCheckpointError(Exception):
-    """A function or a sink of a stream program failed at a checkpoint. The program answers nothing more.
+class StreamProgramFailure(Exception):
+    """A stream program failed outside of a step: when it was opened, or at a checkpoint. It answers nothing more.
 
     :param message: what failed, and what is saved
     :param trace: the traceback of the program's own code, for a log
@@ -73,6 +88,7 @@ class StreamRuntime:
     def __init__(self, start: Callable[[], Worker]) -> None:
         self._start = start
         self._worker: Worker | None = None
+        self._answers = False
         self._is_ahead = False
         self._has_prepared = False
         self._bootstrapped: Set[str] | None = None
@@ -83,9 +99,17 @@ class StreamRuntime:
         of their relations."""
         self.latest = Stepped()
         """What the newest step gave."""
-        self.statistics = StreamStatistics()
-        """What the program has said of itself."""
+        self._statistics = StreamStatistics()
         self._end_is_shown = False
+
+    @property
+    def statistics(self) -> StreamStatistics:
+        """What the program says of itself. Steps tell their figures at most once a second, so it is asked for the last ones."""
+        if self._worker is not None and self._answers:
+            # One that runs no more has said what it had to say.
+            with suppress(StreamProgramError):
+                self._statistics.take_metrics(self._worker.metrics())
+        return self._statistics
 
     @property
     def has_end_to_show(self) -> bool:
@@ -118,7 +142,8 @@ class StreamRuntime:
         """
         self._worker = self._start()
         self.latest = self._worker.open(rest, pages, self.dropped, now_ms)
-        self.statistics.take(self.latest)
+        self._answers = True
+        self._statistics.take(self.latest)
 
     def close(self, wait_s: float = END_S) -> None:
         """End the process. May be called from any thread.
@@ -137,16 +162,18 @@ class StreamRuntime:
         """
         self._is_ahead = True
         self.latest = self._opened.step(now_ms, feeds, jobs)
-        self.statistics.take(self.latest)
+        self._statistics.take(self.latest)
         return self.latest
 
     def published(self) -> None:
         """The newest step is the circuit's current one."""
         self._is_ahead = False
 
-    def changes(self) -> StateChanges:
+    def changes(self, take: TakePages) -> StateChanges:
         """What has changed in the state since the last call.
 
+        :param take: gets the pages that have changed, some at a time
+        :returns: what else has changed
         :raises StreamStateLostError: when the newest step failed, so that the state is that of no step
         """
         if self._is_ahead:
@@ -155,7 +182,7 @@ class StreamRuntime:
                 " checkpoint, and reads again what came after it."
             )
         self._has_prepared = True
-        return self._opened.changes()
+        return self._opened.changes(take)
 
     def committed(self) -> None:
         """What was saved last is durable."""

@@ -7,7 +7,7 @@ a page is the one that counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Final
 
@@ -29,6 +29,8 @@ PROGRESS: Final = "progress"
 _KEY: Final = ("uid", "key_group", "depth", "bits")
 _VALUES: Final = ("data", "due_event", "due_processing")
 _PAGES_AT_A_TIME: Final = 64
+_BATCH_BYTES: Final = 96 << 20
+"""Pages of so many bytes make a batch, which is too large to stay in memory."""
 _PROGRAM, _OPERATORS = 0, 1
 """Parts of what is kept besides pages: what the process of the program gave, and JSON of the program's operators."""
 
@@ -78,29 +80,54 @@ def due_of(progress: Trace) -> int | None:
     return newest[1]
 
 
-def with_changes(states: Mapping[str, Trace], changes: StateChanges, operators: Iterable[StreamOperator]) -> dict[str, Batch]:
-    """What the states gain by what has changed.
+class SavedChanges:
+    """Makes rows of what has changed in a program, some pages at a time, so that not all of them are in memory.
 
     :param states: the states so far
-    :param changes: what the program says
     :param operators: those of the program
-    :returns: rows by the names of the states
+    :param settled: brings a batch that is large to where it is kept
     """
-    version = 1 + max((newest_version(states[name]) for name in (PAGES, REST)), default=0)
-    known = known_pages(states[PAGES])
-    described = json.dumps([asdict(operator) for operator in operators]).encode()
-    weight = 0 if states[REST].batches else 1
-    rest = pa.table(
-        {
-            "part": pa.array([_PROGRAM, _OPERATORS], pa.int32()),
-            "data": pa.array([changes.rest, described], pa.binary()),
-            WEIGHT: pa.array([weight, weight], pa.int64()),
-        }
-    )
-    return {
-        PAGES: SCHEMAS[PAGES].batch(_page_rows(changes, known), version),
-        REST: SCHEMAS[REST].batch(rest, version),
-    }
+
+    def __init__(self, states: Mapping[str, Trace], operators: Iterable[StreamOperator], settled: Callable[[Batch], Batch]) -> None:
+        self._version = 1 + max((newest_version(states[name]) for name in (PAGES, REST)), default=0)
+        self._known = known_pages(states[PAGES])
+        self._is_first = not states[REST].batches
+        self._operators = operators
+        self._settled = settled
+        self._rows = _PageRows(self._known)
+        self._batches: list[Batch] = []
+
+    def take(self, stored: StoredPages) -> None:
+        """Pages that have changed.
+
+        :param stored: the pages
+        """
+        self._rows.add(stored)
+        if self._rows.size >= _BATCH_BYTES:
+            self._settle()
+
+    def batches(self, changes: StateChanges) -> dict[str, tuple[Batch, ...]]:
+        """What the states gain.
+
+        :param changes: what the program says besides its pages
+        :returns: rows by the names of the states
+        """
+        self._rows.remove(changes.gone)
+        self._settle()
+        described = json.dumps([asdict(operator) for operator in self._operators]).encode()
+        weight = 1 if self._is_first else 0
+        rest = pa.table(
+            {
+                "part": pa.array([_PROGRAM, _OPERATORS], pa.int32()),
+                "data": pa.array([changes.rest, described], pa.binary()),
+                WEIGHT: pa.array([weight, weight], pa.int64()),
+            }
+        )
+        return {PAGES: tuple(self._batches), REST: (self._settled(SCHEMAS[REST].batch(rest, self._version)),)}
+
+    def _settle(self) -> None:
+        self._batches.append(self._settled(SCHEMAS[PAGES].batch(self._rows.table(), self._version)))
+        self._rows = _PageRows(self._known)
 
 
 def newest_version(state: Trace) -> int:
@@ -195,26 +222,41 @@ def _stored(rows: pa.Table) -> Iterator[StoredPages]:
             yield StoredPages(uid, pages)
 
 
-def _page_rows(changes: StateChanges, known: frozenset[PageKey]) -> pa.Table:
-    keys: list[PageKey] = []
-    values: list[tuple[bytes | None, int | None, int | None]] = []
-    weights: list[int] = []
-    for part in changes.pages:
-        for page_id, page in part.pages.items():
-            key = (part.uid, *page_id)
-            keys.append(key)
-            values.append(page)
-            weights.append(0 if key in known else 1)
-    for key in changes.gone:
-        if key in known:
-            keys.append(key)
-            values.append((None, None, None))
-            weights.append(-1)
-    columns = [
-        pa.array([key[at] for key in keys], kind) for at, kind in enumerate((pa.string(), pa.int32(), pa.int32(), pa.int64()))
-    ]
-    columns += [pa.array([value[at] for value in values], kind) for at, kind in enumerate((pa.binary(), pa.int64(), pa.int64()))]
-    return pa.table([*columns, pa.array(weights, pa.int64())], names=[*_KEY, *_VALUES, WEIGHT])
+class _PageRows:
+    """Rows of pages.
+
+    :param known: the pages that the state has
+    """
+
+    def __init__(self, known: frozenset[PageKey]) -> None:
+        self.size = 0
+        """Bytes of the pages."""
+        self._known = known
+        self._keys: list[PageKey] = []
+        self._values: list[tuple[bytes | None, int | None, int | None]] = []
+        self._weights: list[int] = []
+
+    def add(self, stored: StoredPages) -> None:
+        for page_id, page in stored.pages.items():
+            key = (stored.uid, *page_id)
+            self._keys.append(key)
+            self._values.append(page)
+            self._weights.append(0 if key in self._known else 1)
+            self.size += len(page[0])
+
+    def remove(self, gone: Iterable[PageKey]) -> None:
+        for key in gone:
+            if key in self._known:
+                self._keys.append(key)
+                self._values.append((None, None, None))
+                self._weights.append(-1)
+
+    def table(self) -> pa.Table:
+        kinds = (pa.string(), pa.int32(), pa.int32(), pa.int64())
+        columns = [pa.array([key[at] for key in self._keys], kind) for at, kind in enumerate(kinds)]
+        of_values = (pa.binary(), pa.int64(), pa.int64())
+        columns += [pa.array([value[at] for value in self._values], kind) for at, kind in enumerate(of_values)]
+        return pa.table([*columns, pa.array(self._weights, pa.int64())], names=[*_KEY, *_VALUES, WEIGHT])
 
 
 def _keys(rows: pa.Table) -> Iterable[PageKey]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Final
 
 from airflow_pipelines.streams.worker.messages import Stepped, TaskMetrics
@@ -33,6 +34,14 @@ class StreamStatistics:
                 self._warnings[warning] = None
             while len(self._warnings) > MAX_WARNINGS:
                 del self._warnings[next(iter(self._warnings))]
+
+    def take_metrics(self, metrics: Mapping[tuple[str, int], TaskMetrics] | None) -> None:
+        """Take in metrics.
+
+        :param metrics: by uid of the operator and number of the task; None for nothing new
+        """
+        with self._lock:
+            self._metrics.update(metrics or {})
 
     @property
     def metrics(self) -> dict[tuple[str, int], TaskMetrics]:

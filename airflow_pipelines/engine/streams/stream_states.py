@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -11,9 +11,9 @@ from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.stream_graph import StreamGraphOperator
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
-from airflow_pipelines.engine.streams.saved_state import with_changes
+from airflow_pipelines.engine.streams.saved_state import SavedChanges
 
-Gained: TypeAlias = Mapping[str, Mapping[str, Batch]]
+Gained: TypeAlias = Mapping[str, Mapping[str, Sequence[Batch]]]
 """Rows that states gain, by the relation of the operator and the name of the state."""
 
 
@@ -70,14 +70,16 @@ class StreamStates:
         found = dict(snapshot.states)
         for operator in self._operators:
             states = dict(found.get(operator.relation) or operator.empty_states())
-            for name, batch in gained[operator.relation].items():
-                states[name] = states[name].append(self._spill_if_large(batch))
+            for name, batches in gained[operator.relation].items():
+                for batch in batches:
+                    states[name] = states[name].append(batch)
             found[operator.relation] = states
         return replace(snapshot, states=found) if self._operators else snapshot
 
-    def _changes(self, operator: StreamGraphOperator, snapshot: Snapshot) -> Mapping[str, Batch]:
+    def _changes(self, operator: StreamGraphOperator, snapshot: Snapshot) -> Mapping[str, Sequence[Batch]]:
         states = snapshot.states.get(operator.relation) or operator.empty_states()
-        return with_changes(states, self._opened.changes(), operator.node.program.operators)
+        saved = SavedChanges(states, operator.node.program.operators, self._spill_if_large)
+        return saved.batches(self._opened.changes(saved.take))
 
     @property
     def _opened(self) -> StreamRuntime:

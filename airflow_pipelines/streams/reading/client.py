@@ -41,7 +41,7 @@ class ReadingProcess:
         self._ended: ProcessEndedError | None = None
         self._receiver = threading.Thread(target=self._receive, name="receives what sources give", daemon=True)
         self._receiver.start()
-        self.send(Begin(program, settings.paths))
+        self.send(Begin(program, settings.paths, settings.references))
 
     @property
     def pid(self) -> int:

@@ -7,6 +7,7 @@ by :class:`SourceFailed`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -19,10 +20,12 @@ class Begin:
 
     :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
     :param folders: where files of the program are, for places in tracebacks
+    :param references: what references of the program stand for
     """
 
     program: bytes = field(repr=False)
     folders: tuple[str, ...] = ()
+    references: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from airflow_pipelines.streams.reading.messages import (
 )
 from airflow_pipelines.streams.reading.outbox import Outbox
 from airflow_pipelines.streams.reading.source_reading import NamedSource, SourceReading
+from airflow_pipelines.streams.references import give_references
 from airflow_pipelines.streams.relations import RelationSource
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.failure import failure_of
@@ -117,6 +118,7 @@ class ReadingServer:
 
     def _begin(self, request: Begin) -> None:
         self._folders = request.folders
+        give_references(request.references)
         try:
             bound = BoundProgram.from_bytes(request.program)
             self._folders = (*request.folders, bound.folder)

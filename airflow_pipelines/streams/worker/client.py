@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import ChildProcess, ProcessSettings
 from airflow_pipelines.streams.worker.messages import (
+    AllMetrics,
+    AskMetrics,
     Close,
     Committed,
     Done,
@@ -27,10 +29,12 @@ from airflow_pipelines.streams.worker.messages import (
     Stepped,
     StoredPages,
     TakeChanges,
+    TaskMetrics,
 )
+from airflow_pipelines.streams.worker.page_parts import in_parts
 
 _MODULE = "airflow_pipelines.streams.worker"
-_CHUNK_BYTES = 4 * 1024 * 1024
+TakePages: TypeAlias = Callable[[StoredPages], None]
 R = TypeVar("R")
 
 
@@ -87,6 +91,7 @@ class WorkerProcess:
     ) -> None:
         self._program = program
         self._folders = settings.paths
+        self._references = settings.references
         self._memory_bytes = memory_bytes
         self._child = ChildProcess(_MODULE, settings, partial(on_line, "stdout"), partial(on_line, "stderr"))
         self._lock = threading.Lock()
@@ -120,7 +125,9 @@ class WorkerProcess:
         :returns: what is known before the first step
         :raises ProgramFailedError: when the program cannot go on from this, or one of its functions raises
         """
-        opening = Open(self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes, attempt)
+        opening = Open(
+            self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes, attempt, self._references
+        )
         return self._ask(Stepped, _opening(opening, pages))
 
     def step(self, now_ms: int, feeds: Sequence[Feed], others: OtherProcesses | None = None) -> Stepped:
@@ -135,13 +142,15 @@ class WorkerProcess:
         jobs_from = None if others is None else others.jobs_from
         return self._ask(Stepped, (Step(now_ms, feeds, jobs_from),), others)
 
-    def changes(self) -> StateChanges:
+    def changes(self, take: TakePages) -> StateChanges:
         """Make ready to commit what was written, and tell what has changed.
 
-        :returns: what has changed in the state since the last time
+        :param take: gets the pages that have changed since the last time, some at a time
+        :returns: what else has changed
         :raises ProgramFailedError: when something cannot be kept
         """
-        return self._ask(StateChanges, (TakeChanges(),))
+        with self._lock:
+            return self._asked(StateChanges, (TakeChanges(),), take=take)
 
     def committed(self) -> None:
         """The changes that were taken last are durable: the program may make visible what it has written.
@@ -149,6 +158,19 @@ class WorkerProcess:
         :raises ProgramFailedError: when a sink cannot
         """
         self._ask(Done, (Committed(),))
+
+    def metrics(self) -> Mapping[tuple[str, int], TaskMetrics] | None:
+        """All metrics as they are now. May be called by any thread.
+
+        :returns: by uid of the operator and number of the task; None while it is asked something else, which it will tell after
+        :raises StreamProgramError: when it runs no more
+        """
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._asked(AllMetrics, (AskMetrics(),)).metrics
+        finally:
+            self._lock.release()
 
     def close(self, kill_after_s: float = 10.0) -> None:
         """End the process: its functions are closed, and what was not committed is dropped. May be called by any thread, and again.
@@ -176,13 +198,24 @@ class WorkerProcess:
 
     def _ask(self, expected: type[R], requests: Iterable[Any], others: OtherProcesses | None = None) -> R:
         with self._lock:
-            if self._ended is not None:
-                raise self._ended
-            if self._is_closing:
-                raise WorkerClosedError("The process of the stream program was closed.")
-            answer = self._answer(requests)
-            while isinstance(answer, RunJobs) and others is not None:
-                answer = self._answer((JobReplies(others.run(answer.jobs)),))
+            return self._asked(expected, requests, others)
+
+    def _asked(
+        self,
+        expected: type[R],
+        requests: Iterable[Any],
+        others: OtherProcesses | None = None,
+        take: TakePages | None = None,
+    ) -> R:
+        if self._ended is not None:
+            raise self._ended
+        if self._is_closing:
+            raise WorkerClosedError("The process of the stream program was closed.")
+        answer = self._answer(requests)
+        while isinstance(answer, RunJobs) and others is not None:
+            answer = self._answer((JobReplies(others.run(answer.jobs)),))
+        while isinstance(answer, StoredPages) and take is not None:
+            answer = self._after(answer, take)
         if isinstance(answer, Failure):
             raise ProgramFailedError(answer)
         if not isinstance(answer, expected):
@@ -203,6 +236,17 @@ class WorkerProcess:
         except (EOFError, OSError):
             raise self._end() from None
 
+    def _after(self, pages: StoredPages, take: TakePages) -> Any:
+        """The message that follows some pages, once these were taken."""
+        try:
+            take(pages)
+        except Exception:
+            # It sends the others, which nobody wants.
+            self._is_closing = True
+            self._child.kill()
+            raise
+        return self._answer(())
+
     def _send(self, request: Any) -> None:
         try:
             self._child.connection.send(request)
@@ -222,19 +266,5 @@ class WorkerProcess:
 
 def _opening(opening: Open, pages: Iterable[StoredPages]) -> Iterator[Request | StoredPages | OpenEnd]:
     yield opening
-    for each in pages:
-        yield from _in_chunks(each)
+    yield from in_parts(pages)
     yield OpenEnd()
-
-
-def _in_chunks(stored: StoredPages) -> Iterator[StoredPages]:
-    chunk: dict[tuple[int, int, int], tuple[bytes, int | None, int | None]] = {}
-    size = 0
-    for page_id, page in stored.pages.items():
-        chunk[page_id] = page
-        size += len(page[0])
-        if size >= _CHUNK_BYTES:
-            yield StoredPages(stored.uid, chunk)
-            chunk, size = {}, 0
-    if chunk:
-        yield StoredPages(stored.uid, chunk)

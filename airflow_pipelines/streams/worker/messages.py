@@ -1,9 +1,9 @@
 """What the process of a program is asked, and what it answers.
 
 An :class:`Open` is followed by any number of :class:`StoredPages` and an :class:`OpenEnd`, and answered after these; then come
-:class:`Step`, :class:`TakeChanges`, :class:`Committed` and at last :class:`Close`. Each is answered by what it asks for, else by
-:class:`Done`, or by a :class:`Failure`. While it works on a step, a program may ask for tasks that run elsewhere: a
-:class:`RunJobs` is answered by :class:`JobReplies`.
+:class:`Step`, :class:`TakeChanges`, :class:`Committed`, :class:`AskMetrics` and at last :class:`Close`. Each is answered by what
+it asks for, else by :class:`Done`, or by a :class:`Failure`. :class:`StateChanges` come after any number of :class:`StoredPages`.
+While it works on a step, a program may ask for tasks that run elsewhere: a :class:`RunJobs` is answered by :class:`JobReplies`.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Stepped:
 class StateChanges:
     """What has changed in a program's state since the last time.
 
-    :param pages: the pages that have changed
+    :param pages: the pages that have changed; none in a message, before which they are sent
     :param gone: the pages that are no more
     :param rest: all that is kept besides pages, as bytes
     """
@@ -163,6 +163,7 @@ class Open:
     :param folders: where the program's files are, so that places in them can be shown
     :param memory_bytes: how much memory the process may have; None for no limit
     :param attempt: from 0, one more for each restart
+    :param references: what references of the program stand for
     """
 
     program: bytes
@@ -173,6 +174,7 @@ class Open:
     folders: tuple[str, ...] = ()
     memory_bytes: int | None = None
     attempt: int = 0
+    references: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +217,26 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class AskMetrics:
+    """Give all metrics as they are now: a step tells those that have changed, and does so at most once a second."""
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End."""
 
 
-Request: TypeAlias = Open | Step | TakeChanges | Committed | Close
+Request: TypeAlias = Open | Step | TakeChanges | Committed | AskMetrics | Close
+
+
+@dataclass(frozen=True, slots=True)
+class AllMetrics:
+    """The metrics of all tasks.
+
+    :param metrics: by uid of the operator and number of the task
+    """
+
+    metrics: Mapping[tuple[str, int], TaskMetrics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,4 +274,4 @@ class Failure:
     traceback: str = ""
 
 
-Reply: TypeAlias = Done | RunJobs | Stepped | StateChanges | Failure
+Reply: TypeAlias = Done | RunJobs | Stepped | StateChanges | AllMetrics | Failure

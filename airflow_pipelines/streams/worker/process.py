@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 import resource
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import connect_to_parent
+from airflow_pipelines.streams.references import give_references
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.failure import failure_of
 from airflow_pipelines.streams.worker.job_place import LOG_FORMAT
 from airflow_pipelines.streams.worker.messages import (
+    AllMetrics,
+    AskMetrics,
     Close,
     Done,
     Failure,
@@ -22,11 +26,13 @@ from airflow_pipelines.streams.worker.messages import (
     Reply,
     Request,
     RunJobs,
+    StateChanges,
     Step,
     StoredPages,
     TakeChanges,
 )
 from airflow_pipelines.streams.worker.moving import FailedElsewhereError
+from airflow_pipelines.streams.worker.page_parts import in_parts
 from airflow_pipelines.streams.worker.rest import Rest
 from airflow_pipelines.streams.worker.run import ProgramRun
 from airflow_pipelines.streams.worker.stored_state import StoredState
@@ -77,6 +83,7 @@ class _Program:
         pages = _pages(self._connection)
         try:
             self._folders = request.folders
+            give_references(request.references)
             if request.memory_bytes is not None:
                 resource.setrlimit(resource.RLIMIT_AS, (request.memory_bytes, request.memory_bytes))
             bound = BoundProgram.from_bytes(request.program)
@@ -100,9 +107,16 @@ class _Program:
                 return run.large_step(request.now_ms, request.feeds, self._run_jobs, request.jobs_from)
             return run.step(request.now_ms, request.feeds)
         if isinstance(request, TakeChanges):
-            return run.changes()
+            return self._send_pages(run.changes())
+        if isinstance(request, AskMetrics):
+            return AllMetrics(run.metrics())
         run.committed()
         return Done()
+
+    def _send_pages(self, changes: StateChanges) -> StateChanges:
+        for part in in_parts(changes.pages):
+            self._connection.send(part)
+        return replace(changes, pages=())
 
     def _run_jobs(self, jobs: Sequence[bytes]) -> Sequence[bytes]:
         self._connection.send(RunJobs(jobs))

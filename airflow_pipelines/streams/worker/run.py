@@ -126,15 +126,23 @@ class ProgramRun:
         if now < self._next_metrics:
             return {}
         self._next_metrics = now + _METRICS_EVERY
+        found = self.metrics()
+        changed = {key: each for key, each in found.items() if self._told.get(key) != each}
+        self._told = found
+        return changed
+
+    def metrics(self) -> dict[tuple[str, int], TaskMetrics]:
+        """The metrics of all tasks.
+
+        :returns: by uid of the operator and number of the task
+        """
         found = {}
         for part in self._runner.parts():
             watermark = part.operator.current_watermark
             key = (part.uid, part.index)
             pages, size = self._sizes.get(key, (0, 0))
             found[key] = TaskMetrics(None if watermark == MIN_TIMESTAMP else watermark, pages, size, _readings(part))
-        changed = {key: each for key, each in found.items() if self._told.get(key) != each}
-        self._told = found
-        return changed
+        return found
 
     def _at_rest(self) -> dict[tuple[str, int], tuple[int, int]]:
         return {(part.uid, part.index): part.store.at_rest() for part in self._runner.parts() if part.store is not None}

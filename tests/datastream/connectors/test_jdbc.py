@@ -13,7 +13,10 @@ from airflow_pipelines.datastream.common.time import Instant
 from airflow_pipelines.datastream.common.typeinfo import Types
 from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from airflow_pipelines.datastream.connectors.jdbc_writer import database_url
+from airflow_pipelines.secret_files import SecretFiles
+from airflow_pipelines.streams import references
 from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sinks import SubtaskInfo
 
 TASK = SubtaskInfo("sink", 0, 1)
@@ -66,6 +69,43 @@ def test_question_marks_and_colons_in_texts_are_no_parameters(database: Path) ->
     writer.write(_batch((1, "y")))
     writer.prepare()
     assert _rows(database) == [(1, "again: a?:b '?y")]
+
+
+def _secretive(url: str = "jdbc:postgresql://${env:HOST}/shop") -> JdbcConnectionOptions:
+    options = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).with_user_name("clerk")
+    return options.with_password("${secret:shop/password}").build()
+
+
+def test_references_get_their_values_where_the_database_is_opened(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "_GIVEN", None)
+    named = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:${env:FOLDER}/t.db").build()
+    sink = JdbcSink.sink(INSERT, PAIR, named)
+    assert sink.references() == ("${env:FOLDER}",)
+    references.give_references({"${env:FOLDER}": str(database.parent)})
+    writer = sink.open(TASK)
+    writer.write(_batch((1, "a")))
+    writer.prepare()
+    writer.close()
+    assert _rows(database) == [(1, "a")]
+    assert sink.connection.url == "jdbc:sqlite:${env:FOLDER}/t.db", "what is kept and shown has the reference"
+    with pytest.raises(StreamProgramError, match=r"\{env:HOST\} has no value here"):
+        _secretive().resolved()
+
+
+def test_a_program_that_runs_by_itself_finds_what_references_stand_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "_GIVEN", None)
+    monkeypatch.setenv("AIRFLOW_PIPELINES_HOME", str(tmp_path))
+    for name in ("AIRFLOW_PIPELINES_SECRETS", "HOST"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(StreamProgramError, match=r"\{env:HOST\} has no value: set the environment variable HOST"):
+        _secretive().resolved()
+    monkeypatch.setenv("HOST", "db.example")
+    with pytest.raises(StreamProgramError, match=r"secrets set shop/password"):
+        _secretive().resolved()
+    SecretFiles(tmp_path / "secrets").write("shop/password", "open sesame")
+    found = _secretive().resolved()
+    assert (found.url, found.user_name, found.password) == ("jdbc:postgresql://db.example/shop", "clerk", "open sesame")
+    assert "open sesame" not in repr(found)
 
 
 def test_tries_again_what_may_pass_only(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

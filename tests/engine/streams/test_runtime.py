@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from airflow_pipelines.engine.streams.runtime import Dropped, StreamRuntime, StreamStateLostError
-from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
+from airflow_pipelines.engine.streams.runtime import Dropped, Metrics, StreamRuntime, StreamStateLostError
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.worker.client import TakePages
+from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages, TaskMetrics
 
 
 class _Worker:
@@ -24,12 +26,17 @@ class _Worker:
         self.left -= 1
         return Stepped(has_ended=self.left <= 0)
 
-    def changes(self) -> StateChanges:
+    def changes(self, take: TakePages) -> StateChanges:
         self.asked.append("changes")
-        return StateChanges({}, {}, b"")
+        return StateChanges((), (), b"")
 
     def committed(self) -> None:
         self.asked.append("committed")
+
+    def metrics(self) -> Metrics | None:
+        if self.left <= 0:
+            raise StreamProgramError("it has ended")
+        return {("counted", 0): TaskMetrics(counted={"left": self.left})}
 
     def close(self, wait_s: float) -> None:
         self.asked.append("close")
@@ -50,12 +57,12 @@ def _step(runtime: StreamRuntime) -> None:
 def test_the_end_is_shown_once_when_sinks_have_committed_after_it() -> None:
     runtime, worker = _runtime(2)
     _step(runtime)
-    runtime.changes()
+    runtime.changes(print)
     runtime.committed()
     assert not runtime.has_end_to_show
     _step(runtime)
     assert runtime.has_end_to_show
-    runtime.changes()
+    runtime.changes(print)
     assert runtime.has_end_to_show, "prepared is not yet visible"
     runtime.committed()
     assert not runtime.has_end_to_show
@@ -69,7 +76,7 @@ def test_the_end_is_not_shown_before_its_step_is_published() -> None:
     runtime.step(0, (), None)
     assert not runtime.has_end_to_show
     with pytest.raises(StreamStateLostError):
-        runtime.changes()
+        runtime.changes(print)
     runtime.published()
     assert runtime.has_end_to_show
 
@@ -81,3 +88,14 @@ def test_nothing_is_committed_that_was_not_prepared() -> None:
     runtime.committed()
     assert worker.asked == []
     assert runtime.has_end_to_show
+
+
+def test_the_program_is_asked_for_its_last_figures() -> None:
+    worker = _Worker(2)
+    runtime = StreamRuntime(lambda: worker)
+    assert not runtime.statistics.metrics, "before it is open it would take a question for something else"
+    runtime.open(None, (), None)
+    _step(runtime)
+    assert runtime.statistics.metrics["counted", 0].counted == {"left": 1}
+    _step(runtime)
+    assert runtime.statistics.metrics["counted", 0].counted == {"left": 1}, "one that has ended has said what it had to say"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -11,24 +12,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.compaction import compacted
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.streams import saved_state
 from airflow_pipelines.engine.streams.saved_state import (
     PAGES,
     PROGRESS,
     REST,
     SCHEMAS,
+    SavedChanges,
     due_of,
     operators_of,
     page_bytes,
     pages_of,
     progress_row,
     rest_of,
-    with_changes,
 )
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.streams import StreamOperator, StreamState
@@ -52,9 +55,12 @@ class _State:
         by_uid: dict[str, dict[tuple[int, int, int], Page]] = {}
         for (uid, group, depth, bits), page in written.items():
             by_uid.setdefault(uid, {})[group, depth, bits] = page
-        changes = StateChanges([StoredPages(uid, pages) for uid, pages in by_uid.items()], gone, rest)
-        for name, batch in with_changes(self.traces, changes, OPERATORS).items():
-            self.traces[name] = self.traces[name].append(batch)
+        saved = SavedChanges(self.traces, OPERATORS, lambda batch: batch)
+        for uid, pages in by_uid.items():
+            saved.take(StoredPages(uid, pages))
+        for name, batches in saved.batches(StateChanges((), gone, rest)).items():
+            for batch in batches:
+                self.traces[name] = self.traces[name].append(batch)
         self.expected = {key: page for key, page in {**self.expected, **written}.items() if key not in gone}
 
     def pages(self) -> dict[PageKey, Page]:
@@ -130,3 +136,22 @@ def test_the_sizes_of_pages_are_known_by_operator() -> None:
     state.change({("a", 0, 0, 0): (b"12345", 1, None), ("a", 1, 0, 0): (b"12", None, None), ("b", 1, 0, 0): (b"1", None, None)}, [])
     state.change({("a", 0, 0, 0): (b"123", 1, None)}, [("b", 1, 0, 0)])
     assert page_bytes(state.traces[PAGES]) == {"a": 5}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_many_pages_make_several_batches_each_of_which_is_settled(monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
+    monkeypatch.setattr(saved_state, "_BATCH_BYTES", 100)
+    state = _State()
+    if again:
+        state.change({("a", 0, 0, number): (bytes([number]) * 10, None, None) for number in range(25)}, [])
+    settled: list[Batch] = []
+    saved = SavedChanges(state.traces, OPERATORS, lambda batch: settled.append(batch) or batch)
+    written: dict[PageKey, Page] = {("a", 0, 0, number): (bytes([number]) * 60, None, number) for number in range(1, 8)}
+    for key, page in written.items():
+        saved.take(StoredPages("a", {key[1:]: page}))
+    batches = saved.batches(StateChanges((), [("a", 0, 0, 0)] if again else [], b"rest"))
+    assert [batch.rows for batch in batches[PAGES]] == [2, 2, 2, 2 if again else 1]
+    assert settled == [*batches[PAGES], *batches[REST]]
+    state.traces = {name: reduce(Trace.append, batches.get(name, ()), trace) for name, trace in state.traces.items()}
+    expected = {key: page for key, page in {**state.expected, **written}.items() if not (again and key[3] == 0)}
+    assert state.pages() == expected

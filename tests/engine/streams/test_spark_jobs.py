@@ -35,8 +35,8 @@ def test_large_and_small_steps_in_turns_give_what_one_process_gives(sessions: Sp
         found = worker.step(number, feeds, None if number % 2 else jobs)
         assert (rows(found), found.read, found.next_due) == (rows(expected), expected.read, expected.next_due)
         if number == len(steps) // 2:
-            kept_here.apply(here.changes())
-            kept.apply(worker.changes())
+            kept_here.save(here)
+            kept.save(worker)
             assert kept.pages.keys() == kept_here.pages.keys()
             worker.close()
             worker = start(fed_program(name, 2))

@@ -16,6 +16,7 @@ from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
 from airflow_pipelines.engine.streams.stream_states import StreamStates
 from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamOperator, StreamProgram
 from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.streams.worker.client import TakePages
 from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
 
 PROGRAM = StreamProgram("counts", b"plan", (StreamOperator("a", "count", "Keyed", "f", is_keyed=True),))
@@ -35,11 +36,14 @@ class Process:
     def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None) -> Stepped:
         raise ValueError("a function failed")
 
-    def changes(self) -> StateChanges:
+    def changes(self, take: TakePages) -> StateChanges:
         self.told += 1
-        return StateChanges([StoredPages("a", {(self.told, 0, 0): (b"page", None, None)})], [], b"rest %d" % self.told)
+        take(StoredPages("a", {(self.told, 0, 0): (b"page", None, None)}))
+        return StateChanges((), [], b"rest %d" % self.told)
 
     def committed(self) -> None: ...
+
+    def metrics(self) -> None: ...
 
     def close(self, wait_s: float) -> None: ...
 

@@ -1,5 +1,6 @@
 """What tests of the process of a program share: programs whose sources are fed, and whose results are rows of a relation."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from airflow_pipelines.streams.sources import CollectionSource
 from airflow_pipelines.streams.worker.bound import bind
 from airflow_pipelines.streams.worker.client import WorkerProcess
 from airflow_pipelines.streams.worker.messages import FeedKind, Open, SourceFeed, StoredPages, elements_payload
+from airflow_pipelines.streams.worker.page_parts import in_parts
 from airflow_pipelines.streams.worker.rest import Rest
 from airflow_pipelines.streams.worker.run import ProgramRun
 from airflow_pipelines.streams.worker.stored_state import StoredState
@@ -84,6 +86,11 @@ class Kept:
                 self.pages[(stored.uid, *page_id)] = page
         self.rest = changes.rest
 
+    def save(self, process):
+        """Take what a process says, as a checkpoint does."""
+        pages = []
+        self.apply(replace(process.changes(pages.append), pages=pages))
+
     def stored(self):
         found = {}
         for (uid, *page_id), page in self.pages.items():
@@ -104,8 +111,11 @@ class Held:
     def step(self, now_ms, feeds):
         return self._run.step(now_ms, feeds)
 
-    def changes(self):
-        return self._run.changes()
+    def changes(self, take):
+        changes = self._run.changes()
+        for part in in_parts(changes.pages):
+            take(part)
+        return replace(changes, pages=())
 
     def committed(self):
         self._run.committed()

@@ -51,7 +51,7 @@ def run_with_a_kill(make, kill, steps, saved_at, killed_at, parallelism):
     begun.open()
     for number, feeds in enumerate(steps[:killed_at]):
         if number == saved_at:
-            kept.apply(begun.changes())
+            kept.save(begun)
             begun.committed()
         (found if number < saved_at else lost).extend(rows(begun.step(number, feeds)))
     if saved_at >= killed_at:
@@ -173,7 +173,7 @@ def test_a_replay_with_the_same_times_gives_the_same_rows(at_source, periodic, s
     begun.open(now_ms=1_000)
     for number, (now, feeds) in enumerate(fed):
         if number == saved_at:
-            kept.apply(begun.changes())
+            kept.save(begun)
             lost = []
         stepped = begun.step(now, feeds)
         lost.append((rows(stepped), stepped.next_due))

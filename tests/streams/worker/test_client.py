@@ -6,17 +6,19 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_pipelines.datastream import KeyedProcessFunction, MapFunction
-from airflow_pipelines.datastream.state import ValueStateDescriptor
+from airflow_pipelines.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from airflow_pipelines.streams.keys import canonical_bytes, key_group
 from airflow_pipelines.streams.processes import ProcessEndedError, ProcessSettings
 from airflow_pipelines.streams.state.pages import PageRows, Row, framed, key_hashes
 from airflow_pipelines.streams.worker.client import ProgramFailedError, WorkerClosedError, WorkerProcess
 from airflow_pipelines.streams.worker.messages import StoredPages
+from airflow_pipelines.streams.worker.page_parts import PART_BYTES
 from tests.datastream.programs import environment
 from tests.streams.worker.programs import ROOT, Kept, elements, ended, program, rows, source, splits, start
 
@@ -70,7 +72,7 @@ def test_a_program_goes_on_from_its_changes_in_another_process(open_process):
     bound, kept = counting(), Kept()
     first = open_process(bound)
     assert rows(first.step(1, [splits(1), elements("ab")])) == [("('a', 1)",), ("('b', 1)",)]
-    kept.apply(first.changes())
+    kept.save(first)
     assert rows(first.step(2, [elements("aa")])) == [("('a', 2)",), ("('a', 3)",)]
     first.close(0)
     second = open_process(bound, rest=kept.rest, pages=kept.stored())
@@ -145,7 +147,7 @@ def test_a_failure_says_operator_element_and_place_and_ends_the_program(open_pro
     assert failure.place == f"tests/streams/worker/test_client.py:{fail.__code__.co_firstlineno + 1}"
     assert "return 1 // value" in failure.traceback
     assert "airflow_pipelines" not in failure.traceback
-    for ask in (lambda: worker.step(2, []), worker.changes, worker.committed):
+    for ask in (lambda: worker.step(2, []), lambda: worker.changes(print), worker.committed):
         with pytest.raises(ProgramFailedError, match="division"):
             ask()
     worker.close()
@@ -209,7 +211,7 @@ def test_classes_of_the_executed_file_and_of_its_modules_are_kept(tmp_path, open
 
     first = begin()
     assert rows(first.step(1, [splits(1), elements([2, 3])])) == [("4",), ("13",)]
-    kept.apply(first.changes())
+    kept.save(first)
     first.close()
     second = begin()
     assert rows(second.step(2, [elements([1])])) == [("14",)]
@@ -264,7 +266,7 @@ def test_a_process_that_was_killed_while_it_did_nothing_is_named_with_each_reque
     worker = open_process(calling(sleep))
     os.kill(worker.pid, signal.SIGKILL)
     until(lambda: not worker._child.is_alive, "the process ends")
-    for ask in (worker.committed, worker.changes, lambda: worker.step(1, [])):
+    for ask in (worker.committed, lambda: worker.changes(print), lambda: worker.step(1, [])):
         with pytest.raises(ProcessEndedError, match="SIGKILL"):
             ask()
 
@@ -294,8 +296,33 @@ def test_closing_interrupts_a_step(open_process):
     assert time.monotonic() - began < 5
     assert [type(error) for error in errors] == [WorkerClosedError]
     with pytest.raises(WorkerClosedError):
-        worker.changes()
+        worker.changes(print)
     worker.close()
+
+
+class Tally(MapFunction):
+    def open(self, runtime_context):
+        self.counter = runtime_context.get_metrics_group().counter("seen")
+
+    def map(self, value):
+        self.counter.inc()
+        time.sleep(value)
+        return value
+
+
+def test_metrics_are_exact_when_nothing_runs_and_hold_nothing_up(open_process):
+    worker = open_process(program(source(environment()).map(Tally()).uid("tally")))
+    worker.step(1, [splits(1), elements([0])])
+    assert worker.step(2, [elements([0])]).metrics == {}, "a step tells them once a second"
+    assert worker.metrics()["tally", 0].counted == {"seen": 2}
+    thread, errors = in_a_thread(lambda: worker.step(3, [elements([1])]))
+    until(lambda: worker.metrics() is None, "the step runs")
+    thread.join(_LIMIT)
+    assert errors == []
+    assert worker.metrics()["tally", 0].counted == {"seen": 3}
+    worker.close()
+    with pytest.raises(WorkerClosedError):
+        worker.metrics()
 
 
 def test_closing_waits_for_a_step_that_ends_in_time(open_process):
@@ -360,7 +387,7 @@ def test_many_pages_are_not_all_in_memory(open_process):
     bound, kept = counting(page_memory=4 * 1024 * 1024), Kept()
     first = open_process(bound)
     first.step(1, [splits(1), elements("a")])
-    kept.apply(first.changes())
+    kept.save(first)
     before = _peak(first.pid)
     first.close(0)
     [((_, group, _, _), (page, *_))] = kept.pages.items()
@@ -382,9 +409,53 @@ def test_many_pages_are_not_all_in_memory(open_process):
     worker = open_process(bound, rest=kept.rest, pages=pages())
     assert rows(worker.step(2, [elements("a")])) == [("('a', 2)",)]
     assert _peak(worker.pid) - before < 50 * 1024 * 1024
-    changes = worker.changes()
-    assert [list(stored.pages) for stored in changes.pages] == [[home]]
+    parts = []
+    changes = worker.changes(parts.append)
+    assert [list(stored.pages) for stored in parts] == [[home]]
     assert changes.gone == []
+
+
+def test_changes_come_in_parts_however_many_there_are(open_process):
+    """20 MB of state in messages of at most 4 MiB."""
+    worker = open_process(program(source(environment()).key_by(lambda value: value).process(Fill()).uid("fill")))
+    worker.step(1, [splits(1), elements(range(2_000))])
+    parts = []
+    changes = worker.changes(parts.append)
+    sizes = [sum(len(data) for data, *_ in part.pages.values()) for part in parts]
+    assert sum(sizes) > 20_000_000
+    assert max(sizes) <= PART_BYTES
+    ids = [page_id for part in parts for page_id in part.pages]
+    assert len(ids) == len(set(ids))
+    assert (changes.pages, changes.gone) == ((), [])
+    kept = Kept()
+    kept.apply(replace(changes, pages=parts))
+    again = open_process(
+        program(source(environment()).key_by(lambda value: value).process(Fill()).uid("fill")), rest=kept.rest, pages=kept.stored()
+    )
+    assert rows(again.step(2, [elements([7])])) == [("2",)]
+
+
+def test_changes_that_cannot_be_taken_do_not_leave_a_process_that_sends(open_process):
+    def broken(_):
+        raise OSError("the disk is full")
+
+    worker = open_process(counting())
+    worker.step(1, [splits(1), elements("abc")])
+    with pytest.raises(OSError, match="the disk is full"):
+        worker.changes(broken)
+    with pytest.raises(WorkerClosedError):
+        worker.step(2, [])
+
+
+class Fill(KeyedProcessFunction):
+    """Keeps 10 kB for each key."""
+
+    def open(self, runtime_context):
+        self.kept = runtime_context.get_list_state(ListStateDescriptor("kept"))
+
+    def process_element(self, value, ctx):
+        self.kept.add(os.urandom(10_000))
+        yield len(list(self.kept.get()))
 
 
 def _peak(pid):

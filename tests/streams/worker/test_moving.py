@@ -87,8 +87,8 @@ def test_jobs_give_the_same_rows_and_the_same_state(name, one, two, cuts, large,
             assert rows(found) == rows(expected)
             assert (found.read, found.next_due, found.has_ended) == (expected.read, expected.next_due, expected.has_ended)
             if number in saved:
-                kept_here.apply(here.changes())
-                kept_moved.apply(moved.changes())
+                kept_here.save(here)
+                kept_moved.save(moved)
                 assert kept_moved.pages.keys() == kept_here.pages.keys()
         assert found.has_ended
         here.close()

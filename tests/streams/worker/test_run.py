@@ -460,7 +460,7 @@ def test_windows_whose_contents_are_dropped_begin_anew():
     held = Held(bound)
     held.open(now_ms=0)
     held.step(1, [splits(1), elements([1, 2])])
-    kept.apply(held.changes())
+    kept.save(held)
     assert [state.name for state in read_header(kept.rest).operators["windows"].states] == ["window/contents"]
     went_on = Held(bound)
     went_on.open(kept.rest, kept.stored(), frozenset({("windows", "window/contents")}))
