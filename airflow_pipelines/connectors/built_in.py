@@ -27,6 +27,7 @@ BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
     "file_output": f"{_TRANSPORTS}.file_output:FILE_OUTPUT",
     "http_output": f"{_TRANSPORTS}.http_output:HTTP_OUTPUT",
     "iceberg_output": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_OUTPUT",
+    "kafka_output": f"{_TRANSPORTS}.kafka.definitions:KAFKA_OUTPUT",
     "null_output": f"{_TRANSPORTS}.null_output:NULL_OUTPUT",
     "postgres_output": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_OUTPUT",
     "redis_output": f"{_TRANSPORTS}.redis_output:REDIS_OUTPUT",

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from airflow_pipelines.connectors.base import InputTransport
-from airflow_pipelines.connectors.definition import Guarantee, InputContext, InputDefinition
+from airflow_pipelines.connectors.base import InputTransport, OutputTransport
+from airflow_pipelines.connectors.definition import Guarantee, InputContext, InputDefinition, OutputContext, OutputDefinition
 from airflow_pipelines.connectors.formats.messages import message_parser
-from airflow_pipelines.connectors.transports.kafka.options import KAFKA_INPUT_OPTIONS, KafkaInputOptions
+from airflow_pipelines.connectors.transports.kafka.options import (
+    KAFKA_INPUT_OPTIONS,
+    KAFKA_OUTPUT_OPTIONS,
+    KafkaInputOptions,
+    KafkaOutputOptions,
+)
 
 
 def _open_input(options: KafkaInputOptions, context: InputContext) -> InputTransport:
     from airflow_pipelines.connectors.transports.kafka.input import KafkaInput
 
     return KafkaInput(options, message_parser(context.schema, context.new_parser()), context.endpoint)
+
+
+def _open_output(options: KafkaOutputOptions, context: OutputContext) -> OutputTransport:
+    from airflow_pipelines.connectors.transports.kafka.output import KafkaOutput, TransactionalKafkaOutput
+
+    return TransactionalKafkaOutput(options, context) if options.transactions else KafkaOutput(options, context)
 
 
 KAFKA_INPUT: Final = InputDefinition(
@@ -26,3 +37,14 @@ KAFKA_INPUT: Final = InputDefinition(
     extra="kafka",
 )
 """Reads a topic."""
+
+KAFKA_OUTPUT: Final = OutputDefinition(
+    name="kafka_output",
+    options=KAFKA_OUTPUT_OPTIONS,
+    open=_open_output,
+    formats=("csv", "json"),
+    guarantee=Guarantee.EXACTLY_ONCE,
+    packages=("confluent_kafka",),
+    extra="kafka",
+)
+"""Writes to a topic."""

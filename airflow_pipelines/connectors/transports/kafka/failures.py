@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 from confluent_kafka import KafkaError
@@ -45,6 +47,8 @@ class Problems:
         self._last: str | None = None
         self._down = False
         self._refused: KafkaError | None = None
+        self.fatal: KafkaError | None = None
+        """Why the client does nothing more; another one may."""
 
     def note(self, error: KafkaError) -> None:
         """Take what the client says (its ``error_cb``).
@@ -52,8 +56,10 @@ class Problems:
         :param error: about a broker, or all of them
         """
         with self._lock:
-            if error.code() in _WHAT_TO_DO or error.fatal():
+            if error.code() in _WHAT_TO_DO:
                 self._refused = error
+            elif error.fatal():
+                self.fatal = error
             elif error.code() == KafkaError._ALL_BROKERS_DOWN:
                 self._down = True
             else:
@@ -67,7 +73,7 @@ class Problems:
     @property
     def are_serious(self) -> bool:
         """Whether no broker can be reached, or one refuses to serve."""
-        return self._down or self._refused is not None
+        return self._down or self._refused is not None or self.fatal is not None
 
     def failure(self, error: KafkaError | None = None) -> ConnectorFailure:
         """Why nothing comes or goes.
@@ -78,8 +84,10 @@ class Problems:
             refused, last = self._refused, self._last
         if refused is not None:
             return self._lasting(refused)
-        if error is not None and (error.code() in _WHAT_TO_DO or error.fatal()):
+        if error is not None and error.code() in _WHAT_TO_DO:
             return self._lasting(error)
+        if self.fatal is not None:
+            return TransientConnectorFailure(f"{self._where}: {self.fatal.str()}. The connector connects anew")
         if error is not None and error.code() not in _UNREACHABLE:
             return TransientConnectorFailure(f"{self._where}: {error.str()}")
         reason = f" ({last})" if last else ""
@@ -89,8 +97,26 @@ class Problems:
         )
 
     def _lasting(self, error: KafkaError) -> ConnectorFailure:
-        what_to_do = _WHAT_TO_DO.get(error.code(), "Stop and start the pipeline to connect anew")
-        return ConnectorFailure(f"{self._where}: {error.str()}. {what_to_do}.")
+        return ConnectorFailure(f"{self._where}: {error.str()}. {_WHAT_TO_DO[error.code()]}.")
+
+
+def served(call: Callable[[], int], problems: Problems) -> int:
+    """What a call gives that lets a producer's client say what happened.
+
+    :param call: such as its ``flush``
+    :param problems: is told why the client does nothing more, which is raised as something that is no exception
+    :returns: the answer; 0 when the client does nothing more
+    """
+    try:
+        return call()
+    except:  # noqa: E722 - nothing else takes what is no exception
+        raised: object = sys.exc_info()[1]
+        if isinstance(raised, KafkaError):
+            problems.note(raised)
+        elif not isinstance(raised, SystemError):
+            # That is what is left of it when a callback was called after it had been raised.
+            raise
+        return 0
 
 
 _UNREACHABLE: Final = frozenset(

@@ -1,0 +1,279 @@
+"""Writes the changes of a view to a topic of Kafka."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.definition import OutputContext
+from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.formats.encode import encode_rows
+from airflow_pipelines.connectors.transports.kafka.failures import Problems, configuration, served
+from airflow_pipelines.connectors.transports.kafka.options import KafkaOutputOptions
+from airflow_pipelines.connectors.transports.kafka.properties import SHARED_PROPERTIES
+from airflow_pipelines.engine.arrow import WEIGHT
+
+_ANSWER_S: Final = 5.0
+"""How long a broker may take for an answer."""
+_LOOK_S: Final = 1.0
+_STEP_S: Final = 300.0
+"""How long a step may take to be written, before it is tried again."""
+_BUFFER_S: Final = 0.1
+_TRANSACTION_MS: Final = 600_000
+_NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+_OF_BOTH: Final = SHARED_PROPERTIES | {"bootstrap.servers", "log_level"}
+_FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+_TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE})
+
+
+class KafkaOutput:
+    """Writes each change as a record, keyed by the columns of the index, or by the whole row. After a crash some may come again."""
+
+    def __init__(self, options: KafkaOutputOptions, context: OutputContext) -> None:
+        """Make an output that is not open yet.
+
+        :param options: where to write
+        :param context: the view, its format and what the output is known by
+        """
+        self._options = options
+        self._key = context.key
+        self._fence = context.fence
+        self._encoder = context.new_encoder()
+        self._headers: list[tuple[str, str | bytes | None]] = [(each.key, each.data) for each in options.headers]
+        self._where = f"kafka_output {options.topic}"
+        self._problems = Problems(self._where, options.bootstrap_servers)
+        self._producer: Producer | None = None
+        self._failed: KafkaError | None = None
+
+    def open(self, resumed: bool) -> None:  # noqa: ARG002 - a topic goes on where it ends in any case
+        """Connect, and look for the topic.
+
+        :raises ConnectorFailure: when a broker refuses, or a property has a bad value
+        :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
+        """
+        self._producer = self._new_producer({"enable.idempotence": True})
+        self._find_topic(self._producer)
+
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:  # noqa: ARG002 - the protocol's signature
+        """Write a step's changes; they are in the topic when this returns.
+
+        :returns: how many records and how many bytes were written
+        :raises ConnectorFailure: when a broker refuses them
+        :raises TransientConnectorFailure: when they cannot be written at the moment
+        """
+        producer = self._opened()
+        written = self._produce(producer, changes)
+        self._flush(producer)
+        return written
+
+    def close(self) -> None:
+        """Let go of the brokers; what was not acknowledged is not sent any more."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with suppress(KafkaException, SystemError):
+                # A client that does nothing more says so once more.
+                producer.purge()
+                served(lambda: producer.flush(0), self._problems)
+
+    def _new_producer(self, own: dict[str, Any]) -> Producer:
+        config = configuration({"linger.ms": 5, **self._options.properties(), **own}, self._problems)
+        try:
+            return Producer({**config, "on_delivery": self._delivered})
+        except (KafkaException, ValueError, TypeError) as error:
+            problem = error.args[0] if error.args else error
+            text = problem.str() if isinstance(problem, KafkaError) else str(problem)
+            raise ConnectorFailure(f"{self._where}: an option has no value that Kafka's client accepts: {text}") from error
+
+    def _find_topic(self, producer: Producer) -> None:
+        deadline = time.monotonic() + _ANSWER_S
+        while True:
+            try:
+                found = producer.list_topics(self._options.topic, timeout=_LOOK_S).topics[self._options.topic]
+                break
+            except KafkaException as error:
+                # What a broker refuses is not in the answer.
+                served(lambda: producer.poll(0), self._problems)
+                if self._problems.are_serious or time.monotonic() > deadline:
+                    raise self._problems.failure(error.args[0]) from error
+        if found.error is not None:
+            raise self._failure(found.error)
+        self._problems.healed()
+
+    def _produce(self, producer: Producer, changes: Changes) -> tuple[int, int]:
+        if self._fence is not None:
+            self._fence.check()
+        self._failed = None
+        records = size = 0
+        deadline = time.monotonic() + _STEP_S
+        for table in changes.tables():
+            for key, value in self._records(table):
+                self._send(producer, key, value, deadline)
+                records += 1
+                size += len(key) + len(value)
+        return records, size
+
+    def _records(self, table: pa.Table) -> Iterator[tuple[bytes, bytes]]:
+        values = list(self._encoder.messages(table))
+        rows = table
+        if UPDATE in table.column_names and len(values) < table.num_rows:
+            # An update is one record: its new row says what the key is.
+            ends = zip(table.column(UPDATE).to_pylist(), table.column(WEIGHT).to_pylist(), strict=True)
+            rows = table.filter(pa.array([not (part and weight < 0) for part, weight in ends]))
+        names = self._key or [name for name in table.column_names if name not in (UPDATE, WEIGHT)]
+        keys = (text.encode() for text in encode_rows(rows.select(names)))
+        return zip(keys, values, strict=True)
+
+    def _send(self, producer: Producer, key: bytes, value: bytes, deadline: float) -> None:
+        while True:
+            try:
+                producer.produce(self._options.topic, value, key, headers=self._headers)
+                return
+            except BufferError as error:
+                served(lambda: producer.poll(_BUFFER_S), self._problems)
+                if self._failed is not None or self._problems.are_serious or time.monotonic() > deadline:
+                    raise self._failure(self._failed) from error
+            except KafkaException as error:
+                raise self._failure(error.args[0], len(value)) from error
+
+    def _flush(self, producer: Producer) -> None:
+        self._settle(producer)
+        if self._failed is not None or self._problems.fatal is not None:
+            raise self._failure(self._failed)
+        self._problems.healed()
+
+    def _settle(self, producer: Producer) -> None:
+        """Wait until it is known of each record whether it was written."""
+        deadline = time.monotonic() + _STEP_S
+        while served(lambda: producer.flush(_LOOK_S), self._problems):
+            if self._problems.are_serious or time.monotonic() > deadline:
+                raise self._failure(self._failed)
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None and (self._failed is None or self._failed.code() == KafkaError._PURGE_QUEUE):
+            self._failed = error
+
+    def _failure(self, error: KafkaError | None, size: int | None = None) -> ConnectorFailure:
+        if error is not None and error.code() in _NO_TOPIC:
+            return TransientConnectorFailure(
+                f"{self._where}: there is no such topic at {self._options.bootstrap_servers}. It is looked for again until "
+                "somebody makes it; if the name is wrong, correct 'topic' of the connector"
+            )
+        if error is not None and error.code() in _TOO_LARGE:
+            what = "a record" if size is None else f"a record of {size} bytes"
+            return ConnectorFailure(
+                f"{self._where}: {what} is larger than the client or the topic takes. Raise 'message.max.bytes' of the connector "
+                "and 'max.message.bytes' of the topic"
+            )
+        return self._problems.failure(error)
+
+    def _opened(self) -> Producer:
+        if self._producer is None:
+            raise ConnectorFailure(f"{self._where}: it is not open")
+        return self._producer
+
+
+class TransactionalKafkaOutput(KafkaOutput):
+    """Writes each step as a transaction, in which its number is committed as the offset of a group that only this output has.
+
+    Consumers that read committed records only see each step once, and as a whole.
+    """
+
+    def __init__(self, options: KafkaOutputOptions, context: OutputContext) -> None:
+        """Make an output that is not open yet.
+
+        :param options: where to write
+        :param context: the view, its format and what the output is known by
+        """
+        super().__init__(options, context)
+        self._name = options.transactional_id or f"airflow-pipelines-{context.writer}"
+        self._steps: Consumer | None = None
+
+    def open(self, resumed: bool) -> None:  # noqa: ARG002 - a topic goes on where it ends in any case
+        """Connect, end what an earlier run left unfinished, and keep such a run from writing.
+
+        :raises ConnectorFailure: when a broker refuses, or a property has a bad value
+        :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
+        """
+        limit = self._options.properties().get("transaction.timeout.ms", _TRANSACTION_MS)
+        producer = self._producer = self._new_producer({"transactional.id": self._name, "transaction.timeout.ms": limit})
+        self._find_topic(producer)
+        try:
+            producer.init_transactions(_ANSWER_S * 4)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from error
+        shared = {name: value for name, value in self._options.properties().items() if name in _OF_BOTH}
+        own = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        self._steps = Consumer(configuration({**shared, **own}, self._problems))
+
+    def committed_step(self) -> int | None:
+        """The newest step in the topic; None when there is none.
+
+        :raises ConnectorFailure: when it cannot be found out
+        """
+        if self._steps is None:
+            return None
+        try:
+            (place,) = self._steps.committed([TopicPartition(self._options.topic, 0)], timeout=_ANSWER_S)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from error
+        if place.error is not None:
+            raise self._failure(place.error)
+        return None if place.offset < 0 else place.offset
+
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:
+        """Write a step's changes and its number; both are in the topic when this returns.
+
+        :returns: how many records and how many bytes were written
+        :raises ConnectorFailure: when a broker refuses them, or another run of the output has begun
+        :raises TransientConnectorFailure: when they cannot be written, or it is not known whether they were
+        """
+        producer = self._opened()
+        if self._steps is None:
+            raise ConnectorFailure(f"{self._where}: it is not open")
+        try:
+            producer.begin_transaction()
+            written = self._produce(producer, changes)
+            self._settle(producer)
+            if self._failed is not None and self._failed.code() in _TOO_LARGE:
+                raise self._failure(self._failed)
+            # Whatever else went wrong with a record fails the transaction, which says why.
+            number = TopicPartition(self._options.topic, 0, step)
+            producer.send_offsets_to_transaction([number], self._steps.consumer_group_metadata(), _ANSWER_S * 4)
+            producer.commit_transaction(_ANSWER_S * 4)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from error
+        return written
+
+    def close(self) -> None:
+        """Let go of the brokers; what was not committed is taken back."""
+        producer, steps = self._producer, self._steps
+        self._steps = None
+        if steps is not None:
+            steps.close()
+        if producer is not None:
+            self._take_back(producer)
+        super().close()
+
+    def _take_back(self, producer: Producer) -> None:
+        if self._problems.are_serious:
+            # The next run takes it back, or the broker when the transaction has lasted too long.
+            return
+        with suppress(KafkaException, SystemError):
+            # Mostly because there is none; otherwise it ends like one that nobody can reach.
+            producer.purge()
+            producer.abort_transaction(_LOOK_S)
+
+    def _failure(self, error: KafkaError | None, size: int | None = None) -> ConnectorFailure:
+        if any(each is not None and each.code() in _FENCED for each in (error, self._problems.fatal)):
+            return ConnectorFailure(
+                f"{self._where}: another producer has begun with the 'transactional.id' {self._name!r}: a later run of the "
+                "pipeline, or an output that was given the same id. Nothing was written twice. Give each output an id of its own"
+            )
+        return super()._failure(error, size)
