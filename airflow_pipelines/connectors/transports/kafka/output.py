@@ -174,9 +174,17 @@ class KafkaOutput:
         return self._problems.failure(error)
 
     def _opened(self) -> Producer:
-        if self._producer is None:
+        """The producer, when the brokers were there all the time: one that has to find them again takes longer than a new one.
+
+        :raises TransientConnectorFailure: when they were not
+        """
+        producer = self._producer
+        if producer is None:
             raise ConnectorFailure(f"{self._where}: it is not open")
-        return self._producer
+        served(lambda: producer.poll(0), self._problems)
+        if self._problems.are_serious:
+            raise self._failure(None)
+        return producer
 
 
 class TransactionalKafkaOutput(KafkaOutput):
@@ -202,15 +210,18 @@ class TransactionalKafkaOutput(KafkaOutput):
         :raises TransientConnectorFailure: when no broker answers, or there is no such topic yet
         """
         limit = self._options.properties().get("transaction.timeout.ms", _TRANSACTION_MS)
-        producer = self._producer = self._new_producer({"transactional.id": self._name, "transaction.timeout.ms": limit})
+        # Once it has forgotten its brokers, this client never finds the one again that coordinates its transactions.
+        keeps_brokers = {"metadata.recovery.strategy": "none"}
+        own = {"transactional.id": self._name, "transaction.timeout.ms": limit, **keeps_brokers}
+        producer = self._producer = self._new_producer(own)
         self._find_topic(producer)
         try:
             producer.init_transactions(_ANSWER_S * 4)
         except KafkaException as error:
             raise self._failure(error.args[0]) from error
         shared = {name: value for name, value in self._options.properties().items() if name in _OF_BOTH}
-        own = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
-        self._steps = Consumer(configuration({**shared, **own}, self._problems))
+        reads = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        self._steps = Consumer(configuration({**shared, **reads}, self._problems))
 
     def committed_step(self) -> int | None:
         """The newest step in the topic; None when there is none.
