@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.datastream.binding import BINDING_FOLDER, DESCRIPTION, PLAN
 from airflow_pipelines.datastream.binding_process import REPORT
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
@@ -61,11 +63,13 @@ def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), lim
     :param limit_s: for how long it may run
     :returns: what it consists of
     :raises ProgramErrors: when it cannot be executed, or asks for what a pipeline cannot have
+    :raises Problem: when it would be executed by another version of this package than that of the host
     """
     try:
         refuse_changed_code()
     except LoadedCodeChangedError as error:
-        raise ProgramErrors([ProgramMessage(None, COMPILATION_ERROR, str(error))]) from error
+        # The program may be right: another host can say.
+        raise Problem(ErrorCode.COMPILER_UNAVAILABLE, str(error)) from error
     texts = {file.path: file.text for file in files}
     limit_s = min(limit_s, EXECUTION_SECONDS)
     with tempfile.TemporaryDirectory(prefix="airflow-pipelines-") as temporary:

@@ -44,7 +44,7 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
         text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. {_kept(failure)}"
         return Problem(ErrorCode.WORKER_PANIC, text, details)
     if isinstance(failure, StreamProgramFailure):
-        return Problem(ErrorCode.WORKER_PANIC, f"{failure}.")
+        return Problem(ErrorCode.WORKER_PANIC, f"{str(failure).rstrip('.')}.")
     if isinstance(failure, FatalConnectorFailure):
         return Problem(ErrorCode.WORKER_PANIC, f"The pipeline cannot go on: {failure}")
     if isinstance(failure, ProgramErrors):

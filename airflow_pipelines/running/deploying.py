@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.change_text import change_text
 from airflow_pipelines.contract.descriptors import PendingChange
-from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus, ProgramStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError, PipelinesError, refused_program
 from airflow_pipelines.pipeline import Pipeline
@@ -111,6 +111,10 @@ class Deploying:
         if changes:
             self._modify(changes)
             self.person.tell(f"Pipeline {self.wanted.name!r} was changed: {_named(changes)}")
+        elif ProgramStatus.from_value(descriptor["program_status"]) == ProgramStatus.SystemError:
+            # The program may be right, and the compiler was not there. Given again, it is compiled again.
+            self._modify({"stream_files": dict(self.wanted.stream_files)})
+            self.person.tell(f"The program of pipeline {self.wanted.name!r} is compiled again")
         self.person.tell(f"Starting pipeline {self.wanted.name!r}")
         pipeline.start(bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL, timeout_s=self.timeout_s)
         change = pipeline.pending_change()

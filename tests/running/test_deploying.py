@@ -46,6 +46,15 @@ def test_a_pipeline_that_is_not_there_is_made_and_started(service: ServiceDouble
     assert person.asked == []
 
 
+def test_a_program_that_could_not_be_compiled_is_given_again(service: ServiceDouble) -> None:
+    person = Somebody()
+    service.exists(stream_files=NEW, program_status="SystemError")
+    deploy(service, person)
+    assert service.verbs == ["modify", "dismiss_error", "start"]
+    assert service.bodies["modify"] == {"stream_files": NEW}
+    assert "The program of pipeline 'p' is compiled again" in person.told
+
+
 def test_one_that_runs_as_it_is_to_be_is_left_alone(service: ServiceDouble) -> None:
     service.exists("Running", stream_files=NEW)
     deploy(service, Somebody())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_pipelines.compiler.stream_binding import bind_streams
-from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.streams import loaded_code
 from airflow_pipelines.streams.processes import ChildProcess, ProcessSettings
@@ -46,5 +46,6 @@ def test_no_process_is_started_with_other_code(package: Path, monkeypatch: pytes
     expected = r"version 0\.0\.1 by version .*airflow-pipelines hosts stop"
     with pytest.raises(loaded_code.LoadedCodeChangedError, match=expected):
         ChildProcess("no.module", ProcessSettings("/no/python"), print)
-    with pytest.raises(ProgramErrors, match=expected):
+    with pytest.raises(Problem, match=expected) as refused:
         bind_streams([SourceFile("program.py", "raise SystemExit")])
+    assert refused.value.code == "CompilerUnavailable", "so that the next start compiles the program again"
