@@ -115,16 +115,18 @@ class OutputTransport(Protocol):
     """A sink that gets each step's changes. All methods are called from one thread at a time."""
 
     def open(self, resumed: bool) -> None:
-        """Prepare to write; ``resumed`` is True when the pipeline goes on from a checkpoint, or after a transient failure.
+        """Prepare to write.
 
+        :param resumed: whether this output has opened the target before, in this or an earlier run of the pipeline. If not, it
+            begins: an option such as ``mode: truncate`` has its effect now
         :raises ConnectorFailure: when nothing can be written; :class:`TransientConnectorFailure` when it may be possible later
         """
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write one step's changes. They are in the target when this returns.
 
-        Steps have growing numbers. A number may come again: after a crash, and then with other changes unless the pipeline's fault
-        tolerance is ``exactly_once``.
+        Steps have growing numbers, with gaps. A sink that is no :class:`CommitsSteps` may get a number again after a crash, and
+        then with other changes unless the pipeline's fault tolerance is ``exactly_once``.
 
         :returns: how many records and how many bytes were written
         :raises ConnectorFailure: when they cannot be written; :class:`TransientConnectorFailure` when they may be later. The step
@@ -137,7 +139,10 @@ class OutputTransport(Protocol):
 
 @runtime_checkable
 class Rewindable(Protocol):
-    """A sink that remembers what each step wrote, so that a step that is computed again is in it once."""
+    """A sink that remembers what each step wrote, so that a step that is computed again is in it once.
+
+    One that also :class:`CommitsSteps` is asked to take back only what the pipeline no longer knows.
+    """
 
     def rewind(self, step: int) -> None:
         """Take back what was written after ``step``."""
@@ -147,8 +152,11 @@ class Rewindable(Protocol):
 class CommitsSteps(Protocol):
     """A sink whose target keeps the number of a step together with its changes: both are there, or none of them.
 
-    The target keeps it by ``OutputContext.writer``, so that several outputs can have the same target. A pipeline whose fault
-    tolerance is ``exactly_once`` does not write a step that the target has.
+    The target keeps it by ``OutputContext.writer``, so that several outputs can have the same target, and in a 64-bit integer. The
+    numbers that such a sink gets are those of the step and of the run of the pipeline (run * 10**12 + step): the same number always
+    is the same changes, and later changes have a greater one. So a step is not written whose number the target has reached, which
+    makes a pipeline exact whose fault tolerance is ``exactly_once``. Under another one, steps of a run that crashed may be computed
+    again in another way, and come with numbers of the next run.
     """
 
     def committed_step(self) -> int | None:

@@ -116,6 +116,15 @@ class DeliveryQueue:
             self._parts = deque(on_disk.get(part.number, part) for part in self._parts)
         return delivered, tuple(kept for _, kept in flushed)
 
+    def known_before(self, epoch: int) -> int | None:
+        """The greatest number of changes of earlier runs that were delivered or wait; None when there are none.
+
+        :param epoch: that of this run
+        """
+        with self._condition:
+            earlier = [part.number for part in self._parts if part.epoch < epoch]
+        return max(earlier, default=self.delivered)
+
     @property
     def batches(self) -> int:
         """How many steps wait."""

@@ -141,7 +141,7 @@ class Endpoints:
                 workers=workers,
                 seekable=is_seekable(connector.transport),
             )
-        services = OutputServices(session, batches, log, self._wake)
+        services = OutputServices(session, batches, log, self._epoch, self._positions, self._wake)
         for connector in declared:
             if connector.direction is ConnectorDirection.OUTPUT:
                 chosen = options[connector.endpoint]
@@ -173,16 +173,17 @@ class Endpoints:
         """The endpoint of rows pushed into ``table`` under ``name``, made on first use."""
         return self.inputs.setdefault(name, InputEndpoint(name, table))
 
-    def open_outputs(self, resumed: frozenset[str], step: int, begun: float) -> None:
+    def open_outputs(self, resumed: frozenset[str], kept: frozenset[str], step: int, begun: float) -> None:
         """Open all outputs; those in ``resumed``, which an earlier incarnation wrote, as they were after ``step``.
 
-        :param resumed: their names
+        :param resumed: the names of those that the base of what was saved knows
+        :param kept: the names of those that are what they were, whether that knows them or not
         :param step: the step after which the pipeline goes on
         :param begun: when the pipeline began with the storage that it has
         """
         self._begun = begun
         for name, output in self.outputs.items():
-            output.open(step if name in resumed else None)
+            output.open(step if name in (kept if output.is_queue else resumed) else None, begun)
 
     def start_outputs(self) -> None:
         """Let the outputs deliver what waits: no crash can lose it any more, where that is promised."""

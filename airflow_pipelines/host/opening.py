@@ -110,7 +110,7 @@ class Opening:
         live = self._assembled(program, durability)
         if saved is None:
             self._log.info("nothing saved: starting from scratch")
-            live.endpoints.open_outputs(frozenset(), 0, self._metrics.initial_start_time)
+            live.endpoints.open_outputs(frozenset(), frozenset(), 0, self._metrics.initial_start_time)
             live.start_empty()
         else:
             self._resume(live, saved)
@@ -293,7 +293,7 @@ class Opening:
         self._metrics.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors, plan.kept)
         resumed = plan.kept_connectors & saved.connectors.keys()
-        live.endpoints.open_outputs(resumed, saved.base_step, saved.initial_start_time)
+        live.endpoints.open_outputs(resumed, plan.kept_connectors, saved.base_step, saved.initial_start_time)
         if saved.records and self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:
             self._state.record(RuntimeStatus.REPLAYING)
         live.restore(saved, plan)

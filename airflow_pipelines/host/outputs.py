@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.connector_metrics import OutputMetrics
 from airflow_pipelines.host.delivery_queue import DeliveryQueue, QueueLimits
 from airflow_pipelines.host.health import Health
+from airflow_pipelines.host.opened_note import OpenedNote
 from airflow_pipelines.host.output_buffer import OutputBuffer
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.queued_sink import QueuedSink
@@ -41,12 +43,16 @@ class OutputServices:
     :param session: sorts large deltas
     :param store: keeps what is not delivered
     :param log: the pipeline's log
+    :param epoch: that of the run
+    :param positions: the folder in which outputs keep how far they are; None without storage
     :param wake: lets the pipeline's thread look again: something was delivered, or an output failed
     """
 
     session: SparkSession
     store: BatchStore
     log: PipelineLog
+    epoch: int
+    positions: Path | None
     wake: Callable[[], None]
 
 
@@ -82,6 +88,8 @@ class OutputEndpoint:
         self._services = services
         self._log = services.log
         self._queue: DeliveryQueue | None = None
+        self._opening = OpenedNote(services.positions, self.name)
+        self._resumed_step: int | None = None
         self._sink: Sink
         if delivery is Delivery.IN_STEP:
             self._sink = InStepSink(open_transport, self._written, self._fail)
@@ -95,22 +103,35 @@ class OutputEndpoint:
                 services.session,
                 lambda: ThreadProperties.of_this_thread(services.session.sparkContext).apply,
                 open_transport,
+                self._opening.write,
                 self._written,
                 self._fail,
                 self._trouble,
                 services.wake,
             )
 
-    def open(self, resumed_step: int | None) -> None:
+    def open(self, resumed_step: int | None, begun: float) -> None:
         """Open the sink. With ``resumed_step`` it goes on from an earlier incarnation, and what came after that step is taken back.
 
         A sink that cannot take anything back gets the steps after it once more.
+
+        :param resumed_step: the step after which the pipeline goes on; None when the output begins
+        :param begun: when the pipeline began with the storage that it has
         """
-        delivered = None if self._queue is None else self._queue.delivered
-        self._sink.open(None if resumed_step is None else ResumedOutput(resumed_step, delivered))
+        self._opening.begun = begun
+        self._resumed_step = resumed_step
+        if self._queue is None:
+            self._sink.open(None if resumed_step is None else ResumedOutput(resumed_step))
 
     def start(self) -> None:
         """Begin to deliver what waits."""
+        queue, step = self._queue, self._resumed_step
+        if queue is not None:
+            # A target that was never reached begins now, however long the pipeline has been running.
+            goes_on = step is not None and self._opening.is_written
+            self._sink.open(
+                ResumedOutput(step or 0, queue.delivered, queue.known_before(self._services.epoch)) if goes_on else None
+            )
         self._sink.start()
 
     def stop(self) -> None:
@@ -221,7 +242,7 @@ class OutputEndpoint:
         if self._queue is None:
             return OutputState(self.view, counts)
         delivered, undelivered = self._queue.kept()
-        return OutputState(self.view, counts, delivered, undelivered)
+        return OutputState(self.view, counts, delivered, undelivered, opened=self._opening.is_written)
 
     def restore(self, state: OutputState, *, same: bool) -> None:
         """Take over the saved counters.
@@ -237,6 +258,7 @@ class OutputEndpoint:
                 "output %s: has changed; %d changes that were not delivered to its former target are given up", self.name, records
             )
         elif same and self._queue is not None:
+            self._opening.was_written = state.opened
             self._queue.delivered = state.delivered
             for kept in state.undelivered:
                 self._queue.put(StepChanges.from_kept(kept, self._services.store))

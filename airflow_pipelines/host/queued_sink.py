@@ -43,6 +43,7 @@ class QueuedSink:
         session: SparkSession,
         inherit: Callable[[], Callable[[], None]],
         open_transport: Callable[[], OutputTransport],
+        was_opened: Callable[[], None],
         written: Written,
         failed: Failed,
         troubled: Callable[[TransientConnectorFailure | None, float], None],
@@ -56,6 +57,7 @@ class QueuedSink:
         :param session: sorts large deltas
         :param inherit: called by the thread that starts the output; gives what makes the output's thread run its jobs
         :param open_transport: makes the target's transport
+        :param was_opened: called when the target was opened for the first time
         :param written: called with what was written
         :param failed: called when the output cannot go on
         :param troubled: called with what fails for the moment and the seconds until it is tried again; with None when it works
@@ -69,6 +71,7 @@ class QueuedSink:
         self._session = session
         self._inherit = inherit
         self._open_transport = open_transport
+        self._was_opened = was_opened
         self._written = written
         self._failed = failed
         self._troubled = troubled
@@ -140,7 +143,9 @@ class QueuedSink:
         committed = transport.committed_step() if isinstance(transport, CommitsSteps) else None
         if not self._opened and self._resumed is not None:
             self._go_on(transport, committed, self._resumed)
-        self._opened = True
+        if not self._opened:
+            self._opened = True
+            self._was_opened()
         self._works()
         while (part := self._queue.first()) is not None:
             if committed is None or part.number > committed:
@@ -155,6 +160,8 @@ class QueuedSink:
         """Bring the target to where the pipeline goes on."""
         if isinstance(transport, CommitsSteps):
             self._check_not_behind(committed, resumed.delivered)
+            if committed is not None and committed > (resumed.known or 0) and isinstance(transport, Rewindable):
+                transport.rewind(resumed.known or 0)
         elif isinstance(transport, Rewindable):
             oldest = self._queue.oldest_step
             transport.rewind(resumed.step if oldest is None else min(resumed.step, oldest - 1))

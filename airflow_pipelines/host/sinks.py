@@ -18,10 +18,12 @@ class ResumedOutput:
 
     :param step: the step after which the pipeline goes on
     :param delivered: the greatest number of changes that were delivered then; None when there were none, or it is not known
+    :param known: the greatest number of changes that were delivered, or are delivered again; what the target has beyond it was lost
     """
 
     step: int
     delivered: int | None = None
+    known: int | None = None
 
 
 class Sink(Protocol):

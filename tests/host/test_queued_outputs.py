@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -235,6 +236,38 @@ def test_an_output_begins_with_the_contents_of_its_view_while_its_target_is_away
     until(lambda: sorted(target.values) == [1, 2, 3], "all rows")
     assert target.values[-1] == 3
     assert all(weight == 1 for weights in target.weights for weight in weights)
+
+
+@pytest.mark.parametrize("transport", ["plain_test_output", "committing_test_output"])
+def test_a_target_is_opened_as_new_once(make: Make, target: Target, transport: str) -> None:
+    target.is_there = False
+    pipeline = make(program(transport=transport))
+    pipeline.start()
+    push(pipeline, 1)
+    processed(pipeline, 1)
+    pipeline.suspend()
+    target.is_there = True
+    # It was never reached, so that it begins now, although the pipeline goes on.
+    pipeline.start()
+    until(lambda: target.values == [1], "the row")
+    assert target.opened == [False]
+    pipeline.kill()
+    pipeline.start()
+    pipeline.await_token(push(pipeline, 2))
+    assert target.opened == [False, True]
+    # Without a checkpoint the storage says it, and after the storage was cleared it begins anew.
+    other = make(program(transport=transport))
+    other.start()
+    other.await_token(push(other, 3))
+    other.kill()
+    other.start()
+    other.await_token(push(other, 4))
+    assert target.opened == [False, True, False, True]
+    other.kill()
+    shutil.rmtree(other.folder / "storage")
+    other.start()
+    until(lambda: len(target.opened) == 5, "another opening")
+    assert target.opened[-1] is False
 
 
 def test_changes_for_a_connector_that_has_changed_are_given_up(make: Make, target: Target) -> None:

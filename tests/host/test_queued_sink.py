@@ -44,6 +44,7 @@ class Output:
         self.failures: list[str] = []
         self.troubles: list[str | None] = []
         self.woken = threading.Event()
+        self.opened = threading.Event()
         self.sink = QueuedSink(
             "v.out",
             (),
@@ -51,6 +52,7 @@ class Output:
             NO_SESSION,
             lambda: lambda: None,
             open_transport,
+            self.opened.set,
             self._count,
             lambda error: self.failures.append(str(error)),
             lambda failure, _: self.troubles.append(None if failure is None else str(failure)),
@@ -103,6 +105,7 @@ def test_steps_do_not_wait_for_a_slow_target(tmp_path: Path) -> None:
     assert output.queue.delivered == number(2)
     output.sink.close()
     assert (target.opened, target.closed) == ([False], 1)
+    assert output.opened.is_set()
 
 
 def test_a_queue_is_full_until_something_was_delivered(tmp_path: Path) -> None:
@@ -166,6 +169,29 @@ def test_what_the_target_has_is_not_written_again(tmp_path: Path) -> None:
     output.until_empty()
     assert target.rows == [(number(4), [4]), (number(5), [5]), (number(5, 2), [55])]
     output.sink.close()
+
+
+def test_what_was_lost_is_taken_back_where_the_target_can(tmp_path: Path) -> None:
+    class Both(Committing):
+        def rewind(self, step: int) -> None:
+            self.target.rewound.append(step)
+            self.target.rows = [row for row in self.target.rows if row[0] <= step]
+
+    target = Target()
+    target.rows = [(number(step), [step]) for step in range(1, 7)]
+    output = Output(tmp_path, lambda: Both(target))
+    output.put(part(4), part(3, 33, epoch=2))
+    output.queue.delivered = number(2)
+    output.run(ResumedOutput(4, number(2), output.queue.known_before(2)))
+    output.until_empty()
+    assert target.rewound == [number(4)], "steps 5 and 6 of run 1 are in no journal"
+    assert [rows for _, rows in target.rows] == [[1], [2], [3], [4], [33]]
+    output.sink.close()
+    again = Output(tmp_path, lambda: Both(target)).run(ResumedOutput(4, number(4), number(3, 2)))
+    again.put(part(5, epoch=3))
+    again.until_empty()
+    assert target.rewound == [number(4)]
+    again.sink.close()
 
 
 def test_steps_of_another_run_are_no_steps_of_this_one(tmp_path: Path) -> None:

@@ -184,12 +184,14 @@ class OutputState:
     :param counts: its counters
     :param delivered: the greatest number of changes that were delivered, as targets know it; None when that is not known
     :param undelivered: what was not, in order
+    :param opened: whether the target was ever opened
     """
 
     view: str
     counts: OutputCounts = field(default_factory=OutputCounts)
     delivered: int | None = None
     undelivered: tuple[KeptStep, ...] = ()
+    opened: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The stored form."""
@@ -198,6 +200,8 @@ class OutputState:
             fields["delivered"] = self.delivered
         if self.undelivered:
             fields["undelivered"] = [kept.to_json() for kept in self.undelivered]
+        if self.opened:
+            fields["opened"] = True
         return fields
 
 
@@ -227,7 +231,8 @@ def _state(fields: Mapping[str, Any]) -> ConnectorState:
     counts = fields.get("figures", {})
     if fields["direction"] == "output":
         undelivered = tuple(map(KeptStep.from_json, fields.get("undelivered", ())))
-        return OutputState(fields["view"], OutputCounts.from_json(counts), fields.get("delivered"), undelivered)
+        opened = bool(fields.get("opened", False))
+        return OutputState(fields["view"], OutputCounts.from_json(counts), fields.get("delivered"), undelivered, opened)
     return InputState(
         fields["table"],
         bool(fields["declared"]),
