@@ -44,7 +44,8 @@ def test_the_pipelines_counters_go_on(tmp_path: Path) -> None:
     metrics.add(input_records=2)
     wire = metrics.to_wire(state="Running", bootstrapping=False, pipeline_complete=False, stalled_s=1.5, transaction={})
     assert wire["total_input_records"] == 9
-    assert wire["total_processed_records"] == wire["total_completed_records"] == 7
+    assert wire["total_processed_records"] == 7
+    assert wire["total_completed_records"] == 6, "what was not delivered then, outputs deliver first"
     assert wire["buffered_input_records"] == 2
     assert wire["initial_start_time"] == 1700000000
     assert (wire["output_stall_msecs"], wire["storage_mb_secs"]) == (1500, 0)
