@@ -10,6 +10,7 @@ _FORMATS: Final = "airflow_pipelines.connectors.formats"
 
 BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "datagen": f"{_TRANSPORTS}.datagen.transport:DATAGEN",
+    "delta_table_input": f"{_TRANSPORTS}.delta_table.definitions:DELTA_TABLE_INPUT",
     "empty_input": f"{_TRANSPORTS}.empty_input:EMPTY_INPUT",
     "file_input": f"{_TRANSPORTS}.file_input:FILE_INPUT",
     "iceberg_input": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_INPUT",

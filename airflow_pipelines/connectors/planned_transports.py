@@ -33,7 +33,6 @@ def _output(instead: str = _CHANGES) -> PlannedTransport:
 
 
 PLANNED_TRANSPORTS: Final[Mapping[str, PlannedTransport]] = {
-    "delta_table_input": _input("the table's Parquet files by 'file_input'"),
     "dynamodb_output": _output(),
     "nats_input": _input(),
     "nats_output": _output(),

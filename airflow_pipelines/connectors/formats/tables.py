@@ -35,6 +35,10 @@ class TableParser:
         self._schema = schema
         self._reader = RowReader(schema, now=now)
 
+    def takes(self, name: str) -> bool:
+        """Whether values of a column with this name go into one of the table's."""
+        return self._reader.place(name) is not None
+
     def parse_table(self, table: pa.Table, first_index: int) -> Parsed:
         """Take rows.
 

@@ -339,7 +339,7 @@ def test_writers_that_come_between_are_waited_for(tmp_path: Path) -> None:
         while not done.is_set():
             with suppress(CommitFailedError):
                 DeltaTable(path).optimize.compact()
-            write_deltalake(path, pa.table({"id": [-1], "name": ["other"]}), mode="append")
+                write_deltalake(path, pa.table({"id": [-1], "name": ["other"]}), mode="append")
 
     thread = threading.Thread(target=others)
     thread.start()
@@ -375,7 +375,7 @@ def test_names_that_need_quotes(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_not_there_may_come_back() -> None:
-    nowhere = {
+    nowhere: dict[str, Any] = {
         "aws_endpoint": "http://127.0.0.1:9",
         "allow_http": True,
         "aws_access_key_id": "k",

@@ -1,0 +1,308 @@
+"""Conditions on rows, written in SQL, as Arrow evaluates them while it reads files: what cannot match is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+Expression: TypeAlias = pc.Expression
+
+
+class ConditionProblem(ValueError):
+    """A condition that cannot be read, or asks for what is not there: what, and what there is instead."""
+
+
+_COMPARISONS: Final[Mapping[type[exp.Expr], Callable[[Expression, Expression], Expression]]] = {
+    exp.EQ: lambda one, other: one == other,
+    exp.NEQ: lambda one, other: one != other,
+    exp.LT: lambda one, other: one < other,
+    exp.LTE: lambda one, other: one <= other,
+    exp.GT: lambda one, other: one > other,
+    exp.GTE: lambda one, other: one >= other,
+}
+_ARITHMETIC: Final[Mapping[type[exp.Expr], Callable[[Expression, Expression], Expression]]] = {
+    exp.Add: pc.add_checked,
+    exp.Sub: pc.subtract_checked,
+    exp.Mul: pc.multiply_checked,
+}
+_FUNCTIONS: Final[Mapping[type[exp.Expr], Callable[[Expression], Expression]]] = {
+    exp.Lower: pc.utf8_lower,
+    exp.Upper: pc.utf8_upper,
+    exp.Trim: pc.utf8_trim_whitespace,
+    exp.Length: pc.utf8_length,
+    exp.Abs: pc.abs_checked,
+}
+_KNOWN: Final = (
+    "comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, IS DISTINCT FROM, +, -, *, CAST, COALESCE, LOWER, UPPER, TRIM, LENGTH, "
+    "ABS"
+)
+
+
+def parsed_condition(text: str) -> exp.Expr:
+    """A condition as a tree, of which all parts can be evaluated.
+
+    :param text: in SQL; names with other characters than letters, digits and ``_`` in double quotes
+    :raises ConditionProblem: when it cannot be read, or has what cannot be evaluated
+    """
+    tree = _tree(text)
+    _Reading(None).expression(tree)
+    return tree
+
+
+def condition(text: str, schema: pa.Schema) -> Expression:
+    """A condition as Arrow evaluates it.
+
+    :param text: in SQL
+    :param schema: of the rows
+    :raises ConditionProblem: when it cannot be read, or names a column that is not there
+    """
+    return _Reading(schema).expression(_tree(text))
+
+
+def order_of(text: str) -> list[tuple[str, str]]:
+    """Columns with ``ascending`` or ``descending``.
+
+    :param text: such as ``ts, seq DESC``
+    :raises ConditionProblem: when it is anything else
+    """
+    try:
+        tree = sqlglot.parse_one(f"SELECT 1 ORDER BY {text}").args["order"]
+    except SqlglotError as error:
+        raise ConditionProblem(f"{text!r} is no list of columns such as 'ts, seq DESC'") from error
+    found = []
+    for each in tree.expressions:
+        if not isinstance(each.this, exp.Column):
+            raise ConditionProblem(f"{each.this.sql()!r} is no column; rows are ordered by columns")
+        found.append((each.this.name, "descending" if each.args.get("desc") else "ascending"))
+    return found
+
+
+def find_column(name: str, schema: pa.Schema) -> str:
+    """The name of a column as the table has it; Delta's names have no case.
+
+    :raises ConditionProblem: when there is none
+    """
+    found: str | None = {each.lower(): each for each in schema.names}.get(name.lower())
+    if found is None:
+        raise ConditionProblem(f"the table has no column {name!r}; its columns: {', '.join(schema.names)}")
+    return found
+
+
+def _tree(text: str) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(text, into=exp.Condition)
+    except SqlglotError as error:
+        reason = str(error).partition("\n")[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
+        raise ConditionProblem(f"{text!r} is no condition in SQL: {reason}") from error
+
+
+class _Reading:
+    """Makes Arrow's expressions of trees.
+
+    :param schema: of the rows; None to find out only whether all parts are known
+    """
+
+    def __init__(self, schema: pa.Schema | None) -> None:
+        self._schema = schema
+
+    def expression(self, tree: exp.Expr) -> Expression:
+        """The expression of a tree."""
+        makers: Mapping[type[exp.Expr], Callable[[Any], Expression]] = {
+            exp.Paren: lambda tree: self.expression(tree.this),
+            exp.And: lambda tree: self.expression(tree.left) & self.expression(tree.right),
+            exp.Or: lambda tree: self.expression(tree.left) | self.expression(tree.right),
+            exp.Not: lambda tree: ~self.expression(tree.this),
+            exp.Is: self._is,
+            exp.In: self._in,
+            exp.Between: self._between,
+            exp.Like: self._like,
+            exp.NullSafeEQ: self._null_safe,
+            exp.NullSafeNEQ: self._null_safe,
+            exp.Column: self._column,
+            exp.Cast: lambda tree: self.expression(tree.this).cast(_arrow_type(tree.to)),
+            exp.Neg: lambda tree: pc.negate_checked(self.expression(tree.this)),
+            exp.Coalesce: lambda tree: pc.coalesce(*map(self.expression, [tree.this, *tree.expressions])),
+            **dict.fromkeys((exp.Literal, exp.Boolean, exp.Null), lambda tree: pc.scalar(_value(tree))),
+            **dict.fromkeys(_COMPARISONS, lambda tree: self._compared(type(tree), tree.left, tree.right)),
+            **dict.fromkeys(_ARITHMETIC, lambda tree: _ARITHMETIC[type(tree)](*self._alike(tree.left, tree.right))),
+            **dict.fromkeys(_FUNCTIONS, lambda tree: _FUNCTIONS[type(tree)](self.expression(tree.this))),
+        }
+        maker = makers.get(type(tree))
+        if maker is None:
+            raise ConditionProblem(f"{tree.sql()!r} cannot be evaluated while files are read; what can be: {_KNOWN}")
+        made = maker(tree)
+        # NOT LIKE is one thing to the parser.
+        return ~made if tree.args.get("negate") else made
+
+    def _between(self, tree: exp.Between) -> Expression:
+        low = self._compared(exp.GTE, tree.this, tree.args["low"])
+        return low & self._compared(exp.LTE, tree.this, tree.args["high"])
+
+    def _compared(self, how: type[exp.Expr], one: exp.Expr, other: exp.Expr) -> Expression:
+        return _COMPARISONS[how](*self._alike(one, other))
+
+    def _alike(self, one: exp.Expr, other: exp.Expr) -> tuple[Expression, Expression]:
+        """Both sides, with a literal in the type of the column that it stands beside."""
+        if _is_literal(other):
+            return self.expression(one), self._literal(other, self._type_of(one))
+        if _is_literal(one):
+            return self._literal(one, self._type_of(other)), self.expression(other)
+        return self.expression(one), self.expression(other)
+
+    def _is(self, tree: exp.Is) -> Expression:
+        value = self.expression(tree.this)
+        if isinstance(tree.expression, exp.Null):
+            return value.is_null()
+        if isinstance(tree.expression, exp.Boolean):
+            return pc.coalesce(value == pc.scalar(bool(tree.expression.this)), pc.scalar(False))
+        raise ConditionProblem(f"{tree.sql()!r} cannot be evaluated; IS is followed by NULL, TRUE or FALSE")
+
+    def _in(self, tree: exp.In) -> Expression:
+        if not tree.expressions or not all(map(_is_literal, tree.expressions)):
+            raise ConditionProblem(f"{tree.sql()!r} cannot be evaluated; IN is followed by a list of values")
+        found = pc.scalar(False)
+        for value in tree.expressions:
+            found = found | self._compared(exp.EQ, tree.this, value)
+        return found
+
+    def _like(self, tree: exp.Like) -> Expression:
+        if not isinstance(tree.expression, exp.Literal):
+            raise ConditionProblem(f"{tree.sql()!r} cannot be evaluated; LIKE is followed by a text")
+        return pc.match_like(self.expression(tree.this), tree.expression.name)
+
+    def _null_safe(self, tree: exp.Binary) -> Expression:
+        one, other = self._alike(tree.left, tree.right)
+        same = (one.is_null() & other.is_null()) | pc.coalesce(one == other, pc.scalar(False))
+        return ~same if isinstance(tree, exp.NullSafeNEQ) else same
+
+    def _column(self, tree: exp.Column) -> Expression:
+        names = [part.name for part in tree.parts]
+        if self._schema is not None:
+            names[0] = find_column(names[0], self._schema)
+        return pc.field(*names)
+
+    def _type_of(self, tree: exp.Expr) -> pa.DataType | None:
+        """The type of a column, None of anything else."""
+        if isinstance(tree, exp.Paren):
+            return self._type_of(tree.this)
+        if isinstance(tree, exp.Cast):
+            return _arrow_type(tree.to)
+        if self._schema is None or not isinstance(tree, exp.Column):
+            return None
+        kind = self._schema.field(find_column(tree.parts[0].name, self._schema)).type
+        for part in tree.parts[1:]:
+            if not pa.types.is_struct(kind) or kind.get_field_index(part.name) < 0:
+                raise ConditionProblem(f"{tree.sql()!r}: there is no field {part.name!r}")
+            kind = kind.field(part.name).type
+        return kind
+
+    def _literal(self, tree: exp.Expr, kind: pa.DataType | None) -> Expression:
+        value = _value(tree)
+        if kind is None:
+            return pc.scalar(value)
+        try:
+            if pa.types.is_timestamp(kind) and kind.tz is not None and pa.types.is_string(value.type):
+                value = _instant(value)
+            return pc.scalar(value.cast(_wide_enough(value, kind)))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise ConditionProblem(f"{tree.sql()} is no value of type {kind}, which it is compared with") from error
+
+
+def _is_literal(tree: exp.Expr) -> bool:
+    match tree:
+        case exp.Neg() | exp.Paren():
+            return _is_literal(tree.this)
+        case exp.Cast():
+            # DATE '2024-01-01' and the like.
+            return isinstance(tree.this, exp.Literal)
+        case _:
+            return isinstance(tree, exp.Literal | exp.Boolean | exp.Null)
+
+
+def _value(tree: exp.Expr) -> pa.Scalar:
+    match tree:
+        case exp.Paren():
+            return _value(tree.this)
+        case exp.Neg():
+            return pc.negate_checked(_value(tree.this))
+        case exp.Null():
+            return pa.scalar(None)
+        case exp.Boolean():
+            return pa.scalar(bool(tree.this))
+        case exp.Cast():
+            try:
+                return _value(tree.this).cast(_arrow_type(tree.to))
+            except pa.ArrowInvalid as error:
+                raise ConditionProblem(f"{tree.sql()} is no value: {error}") from error
+        case exp.Literal():
+            return _literal_value(tree)
+        case _:
+            raise ConditionProblem(f"{tree.sql()!r} is no value")
+
+
+def _literal_value(tree: exp.Literal) -> pa.Scalar:
+    text = tree.name
+    if tree.is_string:
+        return pa.scalar(text)
+    if "e" in text.lower():
+        return pa.scalar(float(text))
+    if "." in text:
+        digits, scale = len(text.replace(".", "")), len(text.partition(".")[2])
+        return pa.scalar(text).cast(pa.decimal128(max(digits, 1), scale))
+    return pa.scalar(int(text))
+
+
+def _instant(text: pa.Scalar) -> pa.Scalar:
+    """A time, which is one of UTC where it says nothing else."""
+    try:
+        return text.cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        return text.cast(pa.timestamp("us", "UTC"))
+
+
+def _wide_enough(value: pa.Scalar, kind: pa.DataType) -> pa.DataType:
+    """The type in which a value is compared with those of another type, so that it stays what it is."""
+    if pa.types.is_decimal(value.type) and pa.types.is_integer(kind):
+        return value.type
+    if pa.types.is_decimal(value.type) and pa.types.is_decimal(kind) and value.type.scale > kind.scale:
+        return value.type
+    if pa.types.is_integer(value.type) and pa.types.is_decimal(kind):
+        return pa.decimal128(38, kind.scale)
+    if pa.types.is_integer(value.type) and pa.types.is_integer(kind):
+        return value.type
+    return kind
+
+
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "TEXT": pa.string(),
+    "VARCHAR": pa.string(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
+    "TIMESTAMPNTZ": pa.timestamp("us"),
+}
+
+
+def _arrow_type(kind: exp.DataType) -> pa.DataType:
+    name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
+    if name == "DECIMAL":
+        sizes: Sequence[int] = [int(each.name) for each in kind.expressions]
+        return pa.decimal128(*sizes) if sizes else pa.decimal128(38, 0)
+    if name not in _TYPES:
+        raise ConditionProblem(
+            f"type {kind.sql()} cannot be cast to while files are read; what can be: {', '.join(_TYPES)}, DECIMAL"
+        )
+    return _TYPES[name]

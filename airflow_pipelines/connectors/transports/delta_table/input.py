@@ -1,0 +1,366 @@
+"""Reads a Delta table: a version, what later ones change, or both."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorError, ConnectorFailure, InputChunk, Lag
+from airflow_pipelines.connectors.definition import InputContext
+from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.connectors.formats.tables import TableParser
+from airflow_pipelines.connectors.transports.delta_table.conditions import (
+    ConditionProblem,
+    Expression,
+    condition,
+    find_column,
+    order_of,
+)
+from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import BrokenVectorError
+from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words, is_missing
+from airflow_pipelines.connectors.transports.delta_table.input_options import DeltaInputOptions, DeltaMode, TransactionMode
+from airflow_pipelines.connectors.transports.delta_table.log import Commit
+from airflow_pipelines.connectors.transports.delta_table.parts import (
+    ChangesPart,
+    FilePart,
+    Ops,
+    Part,
+    parts_in_order,
+    parts_of_commit,
+)
+from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading, pieces_of_commit
+from airflow_pipelines.connectors.transports.delta_table.source_table import SourceTable
+from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.engine.storage.connector_state import Position
+
+logger = logging.getLogger(__name__)
+
+_POLL_S: Final = 1.0
+_MAX_KEPT_ERRORS: Final = 100
+_COUNTED_COMMITS: Final = 100
+"""So many commits that were not read yet are looked into, to say how much is in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an input stands.
+
+    :param version: the one that is read, or was read
+    :param whole: whether its rows are read, rather than what it changed
+    :param until: the newest version when the input began
+    :param part: how many of its parts are done
+    :param row: how many rows of the next one are
+    :param done: whether all of it is
+    """
+
+    version: int
+    whole: bool
+    until: int
+    part: int = 0
+    row: int = 0
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Some rows of a part.
+
+    :param rows: the rows
+    :param ops: what they do
+    :param begin: where they stand
+    :param after: what comes next
+    :param ends_part: whether the part has no more
+    """
+
+    rows: pa.Table
+    ops: Ops
+    begin: _Place
+    after: _Place
+    ends_part: bool
+
+
+class DeltaTableInput:
+    """An input over a Delta table."""
+
+    def __init__(self, options: DeltaInputOptions, context: InputContext) -> None:
+        """Make an input that is not open yet.
+
+        :param options: which table, and what of it
+        :param context: of the connector
+        """
+        self._options = options
+        self._context = context
+        self._parser = TableParser(context.schema, context.now)
+        self._pool: ThreadPoolExecutor | None = None
+        self._ahead: deque[tuple[_Slice, Future[Parsed]]] = deque()
+        self._table: SourceTable | None = None
+        self._place = _Place(0, whole=False, until=0, done=True)
+        self._slices: Iterator[_Slice] | None = None
+        self._commits: dict[int, Commit] = {}
+        self._records_left = 0
+        self._lag: Lag | None = None
+        self._next_look = 0.0
+        self._closed = threading.Event()
+
+    def open(self, position: Position | None) -> None:
+        """Find the table, and go to ``position``.
+
+        :raises ConnectorFailure: when it cannot be read
+        """
+        with self._access("open"):
+            table = self._table = SourceTable(self._options.uri, self._options.storage_options)
+            self._place = self._beginning(table) if position is None else _Place(**position)
+            self._check_columns(table)
+            self._reading(table, whole=self._place.whole)
+        self._pool = ThreadPoolExecutor(self._options.num_parsers, thread_name_prefix=f"parser {self._context.endpoint}")
+
+    def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
+        """The next rows, or None when there was nothing new within ``timeout_s``."""
+        table, pool = self._table, self._pool
+        if table is None or pool is None or self._closed.is_set():
+            return None
+        with self._access("read"):
+            if self._place.done:
+                if self._has_ended:
+                    return self._chunk(None)
+                if not self._go_on(table):
+                    self._closed.wait(min(timeout_s, _POLL_S))
+                    return None
+            return self._next_chunk(table, pool, max_records)
+
+    def lag(self) -> Lag | None:
+        """How many rows of the table were not read yet, as its log says, when the input looked last."""
+        return self._lag
+
+    def close(self) -> None:
+        """Let go of the table; a read in another thread comes back."""
+        self._closed.set()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _beginning(self, table: SourceTable) -> _Place:
+        options = self._options
+        version = table.newest
+        if options.version is not None:
+            table.check_version(options.version)
+            version = options.version
+        elif options.datetime is not None:
+            version = table.version_at(options.datetime)
+        until = table.newest if options.end_version is None else min(table.newest, options.end_version)
+        return _Place(version, whole=options.has_snapshot, until=max(until, version), done=not options.has_snapshot)
+
+    def _check_columns(self, table: SourceTable) -> None:
+        """Refuse a table without which no row can be made."""
+        given = {name for name in table.schema.names if self._parser.takes(name)}
+        places = {name.lower() for name in given}
+        missing = [
+            column.name
+            for column in self._context.schema.columns
+            if column.name.lower() not in places and not column.type.nullable and column.default is None
+        ]
+        if missing:
+            raise ConnectorFailure(
+                f"delta_table_input: the table at {self._options.uri} has no column for {', '.join(map(repr, missing))}, which "
+                f"must not be NULL; its columns: {', '.join(table.schema.names)}. Add a DEFAULT, allow NULL, or read a table that "
+                "has it."
+            )
+
+    def _reading(self, table: SourceTable, *, whole: bool) -> Reading:
+        texts = [self._options.filter, self._options.snapshot_filter if whole else None]
+        every: Expression | None = None
+        for text in texts:
+            if text is not None:
+                one = condition(text, table.schema)
+                every = one if every is None else every & one
+        columns = tuple(name for name in table.schema.names if self._parser.takes(name))
+        return Reading(table.filesystem, table.schema, columns, every)
+
+    @property
+    def _has_ended(self) -> bool:
+        """Whether there is no more, once this place is done."""
+        if self._options.mode is DeltaMode.SNAPSHOT:
+            return True
+        return self._options.end_version is not None and self._place.version >= self._options.end_version
+
+    def _go_on(self, table: SourceTable) -> bool:
+        """Go to the next version, if there is one."""
+        if self._place.version >= table.newest:
+            if time.monotonic() < self._next_look:
+                return False
+            table.look()
+            self._next_look = time.monotonic() + _POLL_S
+        self._measure_lag(table)
+        if self._place.version >= table.newest:
+            return False
+        self._commits.pop(self._place.version, None)
+        self._place = _Place(self._place.version + 1, whole=False, until=self._place.until)
+        self._slices = None
+        return True
+
+    def _measure_lag(self, table: SourceTable) -> None:
+        unread = range(self._place.version + 1, table.newest + 1)
+        if len(unread) > _COUNTED_COMMITS:
+            oldest = self._commit(table, unread[0])
+            self._lag = Lag(seconds=_age(oldest))
+            return
+        commits = [self._commit(table, version) for version in unread]
+        seconds = _age(commits[0]) if commits else 0.0
+        self._lag = Lag(sum(each.records for each in commits), sum(each.size_bytes for each in commits), seconds)
+
+    def _commit(self, table: SourceTable, version: int) -> Commit:
+        if version not in self._commits:
+            self._commits[version] = table.commit(version)
+        return self._commits[version]
+
+    def _next_chunk(self, table: SourceTable, pool: ThreadPoolExecutor, max_records: int) -> InputChunk:
+        if self._slices is None:
+            self._slices = self._all_slices(self._parts(table), max_records)
+        while len(self._ahead) < self._options.num_parsers and (found := next(self._slices, None)) is not None:
+            self._ahead.append((found, pool.submit(self._parsed, found)))
+        if not self._ahead:
+            # Nothing in it is for the table.
+            self._place = replace(self._place, done=True)
+            return self._chunk(None)
+        taken, future = self._ahead.popleft()
+        parsed = future.result()
+        self._place = taken.after
+        if self._place.whole:
+            self._records_left = max(0, self._records_left - taken.rows.num_rows)
+            self._lag = Lag(records=self._records_left)
+        return self._chunk(parsed, taken)
+
+    def _parts(self, table: SourceTable) -> list[Part]:
+        """What is to be read of the version."""
+        place, options = self._place, self._options
+        if not place.whole:
+            # Columns may have come since.
+            table.forget_schema()
+        reading = self._reading(table, whole=place.whole)
+        if place.whole:
+            pieces = [piece for piece in table.files(place.version) if reading.may_have(piece)]
+            self._records_left = sum(piece.records or 0 for piece in pieces)
+            if options.timestamp_column is not None:
+                return parts_in_order(pieces, reading, find_column(options.timestamp_column, table.schema))
+            return [FilePart(piece, reading) for piece in pieces]
+        commit = self._commit(table, place.version)
+        pieces = pieces_of_commit(commit, table.schema, table.deleted, lambda path: table.partition_before(place.version, path))
+        if options.mode is DeltaMode.CDC:
+            return [self._changes(table, pieces, reading)]
+        return parts_of_commit(pieces, reading)
+
+    def _changes(self, table: SourceTable, pieces: list[Piece], reading: Reading) -> ChangesPart:
+        order = [] if self._options.cdc_order_by is None else order_of(self._options.cdc_order_by)
+        known = [(find_column(name, table.schema), direction) for name, direction in order]
+        deletes = self._options.cdc_delete_filter
+        return ChangesPart(pieces, reading, known, None if deletes is None else condition(deletes, table.schema))
+
+    def _all_slices(self, parts: list[Part], max_records: int) -> Iterator[_Slice]:
+        """The rows from the place on, a chunk at a time. The last one says that all is done."""
+        before: _Slice | None = None
+        for found in self._cut(parts, self._place, max_records):
+            if before is not None:
+                yield replace(before, ends_part=found.begin.part != before.begin.part)
+            before = found
+        if before is not None:
+            yield replace(before, after=replace(before.after, done=True), ends_part=True)
+
+    def _cut(self, parts: list[Part], place: _Place, max_records: int) -> Iterator[_Slice]:
+        for number in range(place.part, len(parts)):
+            skipped, row = (place.row, 0) if number == place.part else (0, 0)
+            for rows, ops in parts[number].rows():
+                first = max(0, skipped - row)
+                for begin in range(first, rows.num_rows, max_records):
+                    some = rows.slice(begin, max_records)
+                    here = replace(place, part=number, row=row + begin)
+                    after = replace(here, row=row + begin + some.num_rows)
+                    yield _Slice(some, ops if isinstance(ops, Op) else ops.slice(begin, max_records), here, after, ends_part=False)
+                row += rows.num_rows
+
+    def _parsed(self, taken: _Slice) -> Parsed:
+        """The rows as changes of the table."""
+        # Each thread has one of its own: a parser has the time of the batch that it works on.
+        parser = TableParser(self._context.schema, self._context.now)
+        size = taken.rows.nbytes
+        parsed = parser.parse_sized(taken.rows, taken.begin.row, size)
+        if parsed.num_errors and not isinstance(taken.ops, Op):
+            return self._parsed_by_op(parser, taken, taken.ops)
+        return parsed if parsed.changes is None else _with_ops(parsed, taken.ops)
+
+    def _parsed_by_op(self, parser: TableParser, taken: _Slice, ops: pa.Array) -> Parsed:
+        """The same where some rows are malformed, so that others are not where they were: each row by itself."""
+        parts = [
+            _with_ops(parser.parse_sized(taken.rows.slice(row, 1), taken.begin.row + row, 0), ops.slice(row, 1))
+            for row in range(taken.rows.num_rows)
+        ]
+        tables = [part.changes.rows for part in parts if part.changes is not None]
+        changes = TableChanges(self._context.schema.name, pa.concat_tables(tables)) if tables else None
+        errors = tuple(error for part in parts for error in part.errors)
+        return Parsed(changes, sum(part.records for part in parts), errors, len(errors), 0, taken.after.row)
+
+    def _chunk(self, parsed: Parsed | None, taken: _Slice | None = None) -> InputChunk:
+        errors = () if parsed is None else parsed.errors[-_MAX_KEPT_ERRORS:]
+        return InputChunk(
+            changes=None if parsed is None else parsed.changes,
+            records=0 if parsed is None else parsed.records,
+            size_bytes=0 if taken is None else taken.rows.nbytes,
+            position=asdict(self._place),
+            parse_errors=tuple(
+                ConnectorError("parse", f"version {self._place.version}: {error.message}", error.index) for error in errors
+            ),
+            num_parse_errors=0 if parsed is None else parsed.num_errors,
+            end_of_input=self._place.done and self._has_ended,
+            transaction=self._transaction(taken),
+        )
+
+    def _transaction(self, taken: _Slice | None) -> ChunkInTransaction | None:
+        """Where rows stand in a transaction."""
+        mode, place = self._options.transaction_mode, self._place
+        if mode is TransactionMode.CATCHUP and place.version <= place.until:
+            return ChunkInTransaction.LAST if place.done and place.version == place.until else ChunkInTransaction.MORE
+        is_one = mode is TransactionMode.ALWAYS or (mode is TransactionMode.SNAPSHOT and place.whole)
+        if taken is None or not is_one:
+            return None
+        # In order of time, what is put in order at once is what is read as one.
+        in_order = place.whole and self._options.timestamp_column is not None
+        ends = place.done or (in_order and taken.ends_part)
+        return ChunkInTransaction.LAST if ends else ChunkInTransaction.MORE
+
+    @contextmanager
+    def _access(self, doing: str) -> Iterator[None]:
+        """Say what is wrong with the table, its store or its files."""
+        what = f"delta_table_input cannot {doing} {self._options.uri}"
+        try:
+            yield
+        except ConnectorFailure:
+            raise
+        except TableNotFoundError as error:
+            raise ConnectorFailure(f"{what}: there is no Delta table: {in_words(error)}. Check 'uri'.") from error
+        except (ConditionProblem, BrokenVectorError) as error:
+            raise ConnectorFailure(f"{what}: {error}") from error
+        except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
+            if doing == "read" and is_missing(error) and self._table is not None:
+                raise self._table.gone(self._place.version, in_words(error)) from error
+            raise failure(what, error) from error
+
+
+def _with_ops(parsed: Parsed, ops: Ops) -> Parsed:
+    if parsed.changes is None or ops is Op.INSERT:
+        return parsed
+    rows = parsed.changes.rows
+    place = rows.schema.get_field_index(OP)
+    column = pa.array([int(ops)], pa.int8()).take(pa.array([0] * rows.num_rows, pa.int32())) if isinstance(ops, Op) else ops
+    return replace(parsed, changes=TableChanges(parsed.changes.table, rows.set_column(place, rows.schema.field(place), column)))
+
+
+def _age(commit: Commit) -> float:
+    return max(0.0, time.time() - commit.timestamp / 1000)

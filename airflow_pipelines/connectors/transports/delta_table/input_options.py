@@ -1,0 +1,131 @@
+"""Options of ``delta_table_input``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+
+from pydantic import Field, field_validator, model_validator
+
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.connectors.transports.delta_table.conditions import ConditionProblem, order_of, parsed_condition
+from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
+from airflow_pipelines.engine.schema import RelationSchema
+
+_CONDITIONS = ("filter", "snapshot_filter", "cdc_delete_filter")
+
+
+class DeltaMode(Enum):
+    """What is read of a table."""
+
+    SNAPSHOT = "snapshot"
+    """The rows of one version."""
+    FOLLOW = "follow"
+    """What later versions change."""
+    SNAPSHOT_AND_FOLLOW = "snapshot_and_follow"
+    """Both."""
+    CDC = "cdc"
+    """The rows that later versions append, which are changes themselves."""
+
+
+class TransactionMode(Enum):
+    """What is read as one transaction."""
+
+    NONE = "none"
+    """Nothing."""
+    SNAPSHOT = "snapshot"
+    """The rows of the snapshot."""
+    CATCHUP = "catchup"
+    """The rows of the snapshot, and what changed up to the version that was the newest when the connector started."""
+    ALWAYS = "always"
+    """The rows of the snapshot, and then the changes of each version."""
+
+
+class DeltaInputOptions(DeltaOptions):
+    """Options of the transport.
+
+    :param mode: what is read
+    :param version: the version to read, or after which to follow; the newest one without it
+    :param datetime: the same by time: the version that was the newest then. RFC 3339; UTC where it says nothing else
+    :param end_version: following ends after this version
+    :param timestamp_column: a column in whose order the rows of the snapshot come
+    :param filter: a condition that all rows meet
+    :param snapshot_filter: one that rows of the snapshot meet as well
+    :param transaction_mode: what is one transaction
+    :param cdc_delete_filter: a condition that changes meet which are deletes
+    :param cdc_order_by: columns by which the changes of one version are in order
+    :param num_parsers: how many threads make rows of what is read
+    """
+
+    mode: DeltaMode
+    version: int | None = Field(default=None, ge=0)
+    datetime: str | None = None
+    end_version: int | None = Field(default=None, ge=0)
+    timestamp_column: str | None = Field(default=None, min_length=1)
+    filter: str | None = Field(default=None, min_length=1)
+    snapshot_filter: str | None = Field(default=None, min_length=1)
+    transaction_mode: TransactionMode = TransactionMode.NONE
+    cdc_delete_filter: str | None = Field(default=None, min_length=1)
+    cdc_order_by: str | None = Field(default=None, min_length=1)
+    num_parsers: int = Field(default=4, ge=1, le=64)
+
+    @field_validator("datetime")
+    @classmethod
+    def _is_time(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                datetime.fromisoformat(value)
+            except ValueError as error:
+                raise ValueError(f"{value!r} is no time such as 2026-01-31T12:00:00Z") from error
+        return value
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> DeltaInputOptions:
+        if self.version is not None and self.datetime is not None:
+            raise ValueError("'version' and 'datetime' both say where to begin; give one of them")
+        if self.end_version is not None and self.mode is DeltaMode.SNAPSHOT:
+            raise ValueError("'end_version' says where following ends, and mode 'snapshot' does not follow; use 'version'")
+        if self.end_version is not None and self.version is not None and self.end_version < self.version:
+            raise ValueError(f"'end_version' {self.end_version} is before 'version' {self.version}")
+        if not self.has_snapshot:
+            for name in ("snapshot_filter", "timestamp_column"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name!r} is for the rows of a snapshot, and mode {self.mode.value!r} reads none")
+        if self.mode is not DeltaMode.CDC:
+            for name in ("cdc_delete_filter", "cdc_order_by"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name!r} is for mode 'cdc', and the mode is {self.mode.value!r}")
+        return self
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether the rows of a version are read."""
+        return self.mode in {DeltaMode.SNAPSHOT, DeltaMode.SNAPSHOT_AND_FOLLOW}
+
+
+def check_input(options: DeltaInputOptions, schema: RelationSchema) -> None:
+    """Find out whether the conditions can be read.
+
+    :param options: those of the connector
+    :param schema: that of the table
+    :raises InvalidOptionError: when they cannot
+    """
+    for name in _CONDITIONS:
+        text = getattr(options, name)
+        if text is not None:
+            try:
+                parsed_condition(text)
+            except ConditionProblem as problem:
+                raise InvalidOptionError(f"delta_table_input: {name!r}: {problem}", name) from problem
+    if options.cdc_order_by is not None:
+        try:
+            order_of(options.cdc_order_by)
+        except ConditionProblem as problem:
+            raise InvalidOptionError(f"delta_table_input: 'cdc_order_by': {problem}", "cdc_order_by") from problem
+    column = options.timestamp_column
+    if column is not None and column.lower() not in {each.name.lower() for each in schema.columns}:
+        known = ", ".join(schema.column_names)
+        raise InvalidOptionError(
+            f"delta_table_input: 'timestamp_column' names {column!r}, which is no column of the table; its columns: {known}",
+            "timestamp_column",
+        )

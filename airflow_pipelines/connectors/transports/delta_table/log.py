@@ -1,0 +1,94 @@
+"""What a commit of a Delta table did, as its log says: which files came, which went, which hold its changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+
+@dataclass(frozen=True, slots=True)
+class FileAction:
+    """A file that a commit added or removed, or that holds changes.
+
+    :param path: in the table's folder
+    :param partition: the values of partition columns, as texts; None where the log leaves them out
+    :param size: in bytes; 0 where the log leaves it out
+    :param records: how many rows it has, as far as the log says
+    :param vector: describes the deletion vector, where it has one
+    """
+
+    path: str
+    partition: Mapping[str, str | None] | None
+    size: int
+    records: int | None
+    vector: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit did to the rows of a table.
+
+    :param version: the one that it made
+    :param timestamp: when, in milliseconds since 1970
+    :param added: files whose rows came
+    :param removed: files whose rows went
+    :param changes: files that have what changed row by row; where there are any, they say all
+    """
+
+    version: int
+    timestamp: int
+    added: tuple[FileAction, ...]
+    removed: tuple[FileAction, ...]
+    changes: tuple[FileAction, ...]
+
+    @property
+    def records(self) -> int:
+        """About how many rows it changed, as far as the log says."""
+        return sum(action.records or 0 for action in self.changes or (*self.added, *self.removed))
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to read of it, as far as the log says."""
+        return sum(action.size for action in self.changes or (*self.added, *self.removed))
+
+
+def commit_path(version: int) -> str:
+    """Where a commit is in a table's folder."""
+    return f"_delta_log/{version:020}.json"
+
+
+def read_commit(version: int, content: bytes) -> Commit:
+    """A commit.
+
+    :param version: the one that it made
+    :param content: of its file
+    """
+    added: list[FileAction] = []
+    removed: list[FileAction] = []
+    changes: list[FileAction] = []
+    timestamp = 0
+    for line in content.splitlines():
+        if not line.strip():
+            continue
+        ((kind, action),) = json.loads(line).items()
+        match kind:
+            case "commitInfo":
+                timestamp = int(action.get("inCommitTimestamp") or action.get("timestamp") or 0)
+            case "add" if action.get("dataChange", True):
+                added.append(_file(action))
+            case "remove" if action.get("dataChange", True):
+                removed.append(_file(action))
+            case "cdc":
+                changes.append(_file(action))
+    return Commit(version, timestamp, tuple(added), tuple(removed), tuple(changes))
+
+
+def _file(action: Mapping[str, Any]) -> FileAction:
+    stats = action.get("stats")
+    records = json.loads(stats).get("numRecords") if stats else None
+    return FileAction(
+        unquote(action["path"]), action.get("partitionValues"), int(action.get("size") or 0), records, action.get("deletionVector")
+    )

@@ -1,0 +1,200 @@
+"""What is read of a version of a Delta table, in parts: of each the rows come in the same order whenever it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.transports.delta_table.conditions import Expression
+from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading
+from airflow_pipelines.engine.arrow import WEIGHT, can_group, consolidate, consolidate_groupable
+from airflow_pipelines.engine.changes import Op
+
+NET_BYTES: Final = 64 << 20
+"""Up to so many bytes of files are compared in memory, so that rows which only moved to another file are no changes."""
+SPAN_ROWS: Final = 500_000
+"""About so many rows of a snapshot are put in order of their time at once."""
+_SAMPLE: Final = 5_000_000
+
+Ops: TypeAlias = Op | pa.Array
+"""What rows do: the same for all, or an array of numbers."""
+
+
+class Part(Protocol):
+    """Some rows, which are always the same and in the same order."""
+
+    def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
+        """The rows and what they do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """The rows of one file."""
+
+    piece: Piece
+    reading: Reading
+
+    def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
+        """The rows and what they do."""
+        for table in self.reading.rows(self.piece):
+            yield table, self.piece.op
+
+
+@dataclass(frozen=True, slots=True)
+class NetPart:
+    """What a commit changed that wrote files anew: the difference of their rows."""
+
+    pieces: Sequence[Piece]
+    reading: Reading
+
+    def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
+        """The rows that went, and then those that came."""
+        found = []
+        for piece in self.pieces:
+            for table in self.reading.rows(piece):
+                weights = pa.array(np.full(table.num_rows, int(piece.op)))
+                found.append(table.append_column(WEIGHT, weights))
+        if not found:
+            return
+        net = consolidate_groupable(pa.concat_tables(found))
+        weights = net.column(WEIGHT).to_numpy()
+        for op, chosen in ((Op.DELETE, np.flatnonzero(weights < 0)), (Op.INSERT, np.flatnonzero(weights > 0))):
+            places = np.repeat(chosen, np.abs(weights[chosen]))
+            if len(places):
+                yield net.drop_columns([WEIGHT]).take(pa.array(places)), op
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedPart:
+    """Rows of a snapshot of which a column is in some span, in the order of this column."""
+
+    pieces: Sequence[Piece]
+    reading: Reading
+    column: str
+
+    def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
+        """The rows in order."""
+        columns = tuple(dict.fromkeys((*self.reading.columns, self.column)))
+        wider = Reading(self.reading.filesystem, self.reading.schema, columns, self.reading.condition)
+        found = [table for piece in self.pieces if wider.may_have(piece) for table in wider.rows(piece)]
+        if found:
+            rows = pa.concat_tables(found)
+            order = pc.sort_indices(rows, sort_keys=[(self.column, "ascending", "at_start")])
+            yield rows.take(order).select(self.reading.columns), Op.INSERT
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPart:
+    """Rows that are changes themselves, in the order of some columns.
+
+    :param order: columns with ``ascending`` or ``descending``
+    :param deletes: a condition that deletes meet
+    """
+
+    pieces: Sequence[Piece]
+    reading: Reading
+    order: Sequence[tuple[str, str]]
+    deletes: Expression | None
+
+    def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
+        """The rows in order, and what they do."""
+        every = Reading(self.reading.filesystem, self.reading.schema, tuple(self.reading.schema.names), self.reading.condition)
+        found = [
+            table.append_column(WEIGHT, pa.array(np.full(table.num_rows, int(piece.op))))
+            for piece in self.pieces
+            for table in every.rows(piece)
+        ]
+        if not found:
+            return
+        rows = pa.concat_tables(found)
+        if any(piece.op is Op.DELETE for piece in self.pieces):
+            # Files that were written anew have old rows. Who deletes some from the log takes none back.
+            rows = _repeated(consolidate(rows))
+        rows = rows.drop_columns([WEIGHT])
+        if self.order:
+            order = [(column, direction, "at_start") for column, direction in self.order]
+            rows = rows.take(pc.sort_indices(rows, sort_keys=order))
+        ops: Ops = Op.INSERT
+        if self.deletes is not None:
+            chosen = pads.dataset(rows).to_table(columns={"deletes": self.deletes}).column("deletes")
+            ops = pc.if_else(pc.fill_null(chosen, False), int(Op.DELETE), int(Op.INSERT)).cast(pa.int8()).combine_chunks()
+        yield rows.select(self.reading.columns), ops
+
+
+def _repeated(rows: pa.Table) -> pa.Table:
+    """The rows that come, each as often as its weight says."""
+    weights = rows.column(WEIGHT).to_numpy()
+    return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), np.maximum(weights, 0))))
+
+
+def parts_of_commit(pieces: Sequence[Piece], reading: Reading) -> list[Part]:
+    """What a commit changed.
+
+    :param pieces: the files whose rows went and came
+    :param reading: how they are read
+    """
+    ops = {piece.op for piece in pieces if not piece.change_types}
+    wanted = pa.schema([reading.schema.field(name) for name in reading.columns])
+    if len(ops) > 1 and can_group(wanted) and sum(piece.size for piece in pieces) <= NET_BYTES:
+        return [NetPart(pieces, reading)]
+    return [FilePart(piece, reading) for piece in pieces]
+
+
+def parts_in_order(pieces: Sequence[Piece], reading: Reading, column: str) -> list[Part]:
+    """A snapshot in the order of a column.
+
+    :param pieces: its files
+    :param reading: how they are read
+    :param column: such as a time
+    :raises ConnectorFailure: when the column has no order
+    """
+    kind = reading.schema.field(column).type
+    if not (pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        raise ConnectorFailure(
+            f"delta_table_input: 'timestamp_column' {column!r} is {kind}; rows can be ordered by integers, dates and timestamps"
+        )
+    bounds = [pa.scalar(value, pa.int64()).cast(_number(kind)).cast(kind) for value in _bounds(pieces, reading, column, kind)]
+    field = pc.field(column)
+    if not bounds:
+        return [OrderedPart(pieces, reading, column)]
+    spans = [
+        (field < bounds[0]) | field.is_null(),
+        *((field >= low) & (field < high) for low, high in pairwise(bounds)),
+        field >= bounds[-1],
+    ]
+    return [OrderedPart(pieces, reading.within(span), column) for span in spans]
+
+
+def _bounds(pieces: Sequence[Piece], reading: Reading, column: str, kind: pa.DataType) -> list[int]:
+    """Values between which there are about :data:`SPAN_ROWS` rows each."""
+    only = Reading(reading.filesystem, reading.schema, (column,), reading.condition)
+    kept: list[np.ndarray[Any, Any]] = []
+    rows = count = 0
+    every = 1
+    for piece in pieces:
+        for table in only.rows(piece):
+            values = table.column(column).drop_null().cast(_number(kind)).cast(pa.int64()).to_numpy()
+            rows += len(values)
+            kept.append(values[::every])
+            count += len(kept[-1])
+            if count > _SAMPLE:
+                kept, every = [np.concatenate(kept)[::2]], 2 * every
+                count = len(kept[0])
+    spans = rows // SPAN_ROWS + 1
+    if spans < 2:
+        return []
+    sample = np.sort(np.concatenate(kept))
+    return sorted({int(sample[len(sample) * number // spans]) for number in range(1, spans)})
+
+
+def _number(kind: pa.DataType) -> pa.DataType:
+    """The integers that values are stored as."""
+    return pa.int32() if pa.types.is_date32(kind) else pa.int64()

@@ -1,0 +1,244 @@
+"""A Delta table that is read: its versions, its files, and what its commits did."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.transports.delta_table.conditions import Expression
+from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import deleted_rows
+from airflow_pipelines.connectors.transports.delta_table.failures import in_words
+from airflow_pipelines.connectors.transports.delta_table.log import Commit, FileAction, commit_path, read_commit
+from airflow_pipelines.connectors.transports.delta_table.pieces import Deleted, Piece
+from airflow_pipelines.engine.changes import Op
+
+_READ_FEATURES: Final = frozenset(
+    {
+        "timestampNtz",
+        "deletionVectors",
+        "columnMapping",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "typeWidening",
+        "typeWidening-preview",
+    }
+)
+"""What tables may ask of readers: what this one can do, or does not meet."""
+_MAPPING: Final = "delta.columnMapping.mode"
+
+
+class SourceTable:
+    """A table at one address. It is looked at anew when it is asked to be."""
+
+    def __init__(self, uri: str, storage: Mapping[str, str]) -> None:
+        """Open the newest version.
+
+        :param uri: of the table's folder
+        :param storage: how it is reached
+        :raises ConnectorFailure: when the table asks for what this reader cannot do
+        """
+        self._uri = uri
+        self._storage = dict(storage)
+        self._newest = DeltaTable(uri, storage_options=self._storage)
+        self._check_readable()
+        self.filesystem = _filesystem(uri, self._storage)
+
+    def _check_readable(self) -> None:
+        asked = set(self._newest.protocol().reader_features or ()) - _READ_FEATURES
+        mapping = self._newest.metadata().configuration.get(_MAPPING, "none")
+        if mapping != "none":
+            asked = {f"columns under other names in files ({_MAPPING} = {mapping})", *asked}
+        if asked:
+            raise ConnectorFailure(
+                f"delta_table_input: the table at {self._uri} uses what cannot be read here: {', '.join(sorted(asked))}. Turn it "
+                "off in the table (ALTER TABLE ... DROP FEATURE), or read a copy of the table without it."
+            )
+
+    @property
+    def newest(self) -> int:
+        """The newest version, as it was when the table was looked at last."""
+        return int(self._newest.version())
+
+    def look(self) -> None:
+        """Find out whether there is a newer version."""
+        self._newest.update_incremental()
+        self._check_readable()
+
+    @functools.cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the newest version, which may have more than older ones."""
+        return pa.schema(self._newest.schema().to_arrow())
+
+    def forget_schema(self) -> None:
+        """Have the columns looked up again."""
+        self.__dict__.pop("schema", None)
+
+    def version_at(self, text: str) -> int:
+        """The version that was the newest at a time.
+
+        :param text: the time, one of UTC where it says nothing else
+        :raises ConnectorFailure: when there was none yet
+        """
+        at = datetime.fromisoformat(text)
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        table = DeltaTable(self._uri, storage_options=self._storage)
+        first = table.history()[-1]
+        if int(first["timestamp"]) > at.timestamp() * 1000:
+            raise ConnectorFailure(
+                f"delta_table_input: the log of the table at {self._uri} begins with version {first['version']}, which "
+                f"is later than {text}"
+            )
+        table.load_as_version(at)
+        return int(table.version())
+
+    def check_version(self, version: int) -> None:
+        """Find out whether a version is there.
+
+        :raises ConnectorFailure: when it is not
+        """
+        if version > self.newest:
+            raise ConnectorFailure(
+                f"delta_table_input: the table at {self._uri} has no version {version} yet; its newest is {self.newest}. Give "
+                "another 'version'."
+            )
+
+    def files(self, version: int) -> list[Piece]:
+        """The files of a version.
+
+        :raises ConnectorFailure: when the table no longer has it
+        """
+        table = self._newest if version == self.newest else self._at(version)
+        actions = pa.table(table.get_add_actions())
+        partitions = [field.name for field in _struct(actions, "partition")]
+        deleted = self._deleted_in(table)
+        found = []
+        for row, path in enumerate(actions.column("path").to_pylist()):
+            partition = {name: _part(actions, "partition", name, row) for name in partitions}
+            path = unquote(path)
+            found.append(
+                Piece(
+                    path,
+                    partition,
+                    Op.INSERT,
+                    actions.column("size_bytes")[row].as_py(),
+                    actions.column("num_records")[row].as_py(),
+                    known=self._known(actions, row),
+                    deleted=deleted.get(path),
+                )
+            )
+        return sorted(found, key=lambda piece: piece.path)
+
+    def _at(self, version: int) -> DeltaTable:
+        try:
+            return DeltaTable(self._uri, version=version, storage_options=self._storage)
+        except Exception as error:
+            raise self._expired(version, in_words(error)) from error
+
+    def _known(self, actions: pa.Table, row: int) -> Expression | None:
+        """What the log knows of all rows of a file."""
+        found: Expression | None = None
+        for column in self.schema.names:
+            if not _has_plain_order(self.schema.field(column).type):
+                continue
+            least, greatest = _part(actions, "min", column, row), _part(actions, "max", column, row)
+            nulls = _part(actions, "null_count", column, row)
+            if not (least.is_valid and greatest.is_valid and nulls.is_valid):
+                continue
+            kind = self.schema.field(column).type
+            field = pc.field(column)
+            known = (field >= least.cast(kind)) & (field <= greatest.cast(kind))
+            if nulls.as_py():
+                known = known | field.is_null()
+            found = known if found is None else found & known
+        return found
+
+    def _deleted_in(self, table: DeltaTable) -> dict[str, np.ndarray[Any, Any]]:
+        """The deleted rows of each file of a version that has a deletion vector."""
+        if "deletionVectors" not in (table.protocol().reader_features or ()):
+            return {}
+        found = {}
+        root = table.table_uri.rstrip("/") + "/"
+        for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+            for uri, kept in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):
+                path = unquote(uri.as_py()).partition(unquote(root))[2]
+                found[path] = np.flatnonzero(~kept.values.to_numpy(zero_copy_only=False)).astype(np.uint64)
+        return found
+
+    def commit(self, version: int) -> Commit:
+        """What the commit of a version did.
+
+        :raises ConnectorFailure: when the log no longer has it
+        """
+        try:
+            content = self._read(commit_path(version))
+        except FileNotFoundError as error:
+            raise self._expired(version, "its log file is gone") from error
+        return read_commit(version, content)
+
+    @property
+    def deleted(self) -> Deleted:
+        """Gives the deleted rows of a file that a commit names."""
+        return lambda action: None if action.vector is None else deleted_rows(action.vector, self._read)
+
+    def partition_before(self, version: int, path: str) -> Mapping[str, pa.Scalar]:
+        """The partition of a file that a version has no more."""
+        if not self._newest.metadata().partition_columns:
+            return {}
+        return next((piece.partition for piece in self.files(version - 1) if piece.path == path), {})
+
+    def has_rows(self, action: FileAction) -> bool:
+        """Whether a file is still there."""
+        return bool(self.filesystem.get_file_info(action.path).type is pafs.FileType.File)
+
+    def _read(self, path: str) -> bytes:
+        with self.filesystem.open_input_file(path) as file:
+            return bytes(file.read())
+
+    def _expired(self, version: int, reason: str) -> ConnectorFailure:
+        return ConnectorFailure(
+            f"delta_table_input: version {version} of the table at {self._uri} can no longer be read: {reason}. Load "
+            "the table anew, into a connector with another name, and keep its log (delta.logRetentionDuration) and its files (VACUUM ... RETAIN) "
+            "for longer than a pipeline may stand still."
+        )
+
+    def gone(self, version: int, path: str) -> ConnectorFailure:
+        """What to raise when a file of a version is not there."""
+        return self._expired(version, f"its file {path} is gone, as after VACUUM")
+
+
+def _filesystem(uri: str, storage: Mapping[str, str]) -> pafs.FileSystem:
+    parts = urlsplit(uri)
+    if parts.scheme in {"", "file"}:
+        # Arrow reads files of this machine without a detour.
+        return pafs.SubTreeFileSystem(unquote(parts.path) if parts.scheme else uri, pafs.LocalFileSystem())
+    return pafs.PyFileSystem(DeltaStorageHandler(uri, dict(storage)))
+
+
+def _struct(actions: pa.Table, name: str) -> list[pa.Field]:
+    place = actions.schema.get_field_index(name)
+    return [] if place < 0 else list(actions.schema.field(place).type)
+
+
+def _part(actions: pa.Table, name: str, field: str, row: int) -> pa.Scalar:
+    """What the log says of a column of one file; NULL when it says nothing."""
+    place = actions.schema.get_field_index(name)
+    if place < 0 or actions.schema.field(place).type.get_field_index(field) < 0:
+        return pa.scalar(None)
+    value = actions.column(place)[row]
+    return value[field] if value.is_valid else pa.scalar(None)
+
+
+def _has_plain_order(kind: pa.DataType) -> bool:
+    """Whether least and greatest values of the log are those of the rows: texts may be cut, and NaN is not counted."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind))
