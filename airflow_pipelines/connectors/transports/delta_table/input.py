@@ -19,13 +19,6 @@ from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorError
 from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.formats.tables import TableParser
-from airflow_pipelines.connectors.transports.delta_table.conditions import (
-    ConditionProblem,
-    Expression,
-    condition,
-    find_column,
-    order_of,
-)
 from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import BrokenVectorError
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words, is_missing
 from airflow_pipelines.connectors.transports.delta_table.input_options import DeltaInputOptions, DeltaMode, TransactionMode
@@ -42,6 +35,13 @@ from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Re
 from airflow_pipelines.connectors.transports.delta_table.source_table import SourceTable
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.sql.conditions import (
+    ConditionProblem,
+    Expression,
+    condition,
+    find_column,
+    order_of,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from enum import Enum
 from pydantic import Field, field_validator, model_validator
 
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.transports.delta_table.conditions import ConditionProblem, order_of, parsed_condition
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.sql.conditions import ConditionProblem, order_of, parsed_condition
 
 _CONDITIONS = ("filter", "snapshot_filter", "cdc_delete_filter")
 

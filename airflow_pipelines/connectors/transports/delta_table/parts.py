@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.transports.delta_table.conditions import Expression
 from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading
 from airflow_pipelines.engine.arrow import WEIGHT, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.sql.conditions import Expression
 
 NET_BYTES: Final = 64 << 20
 """Up to so many bytes of files are compared in memory, so that rows which only moved to another file are no changes."""

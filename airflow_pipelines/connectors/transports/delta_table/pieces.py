@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
-from airflow_pipelines.connectors.transports.delta_table.conditions import Expression
 from airflow_pipelines.connectors.transports.delta_table.log import Commit, FileAction
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.sql.conditions import Expression
 
 CHANGE_TYPE: Final = "_change_type"
 """The column of files of changes that says what a row is."""

@@ -16,12 +16,12 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.transports.delta_table.conditions import Expression
 from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import deleted_rows
 from airflow_pipelines.connectors.transports.delta_table.failures import in_words
 from airflow_pipelines.connectors.transports.delta_table.log import Commit, FileAction, commit_path, read_commit
 from airflow_pipelines.connectors.transports.delta_table.pieces import Deleted, Piece
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.sql.conditions import Expression
 
 _READ_FEATURES: Final = frozenset(
     {
@@ -207,9 +207,9 @@ class SourceTable:
 
     def _expired(self, version: int, reason: str) -> ConnectorFailure:
         return ConnectorFailure(
-            f"delta_table_input: version {version} of the table at {self._uri} can no longer be read: {reason}. Load "
-            "the table anew, into a connector with another name, and keep its log (delta.logRetentionDuration) and its files (VACUUM ... RETAIN) "
-            "for longer than a pipeline may stand still."
+            f"delta_table_input: version {version} of the table at {self._uri} can no longer be read: {reason}. "
+            "Load the table anew, into a connector with another name, and keep its log (delta.logRetentionDuration) and its files "
+            "(VACUUM ... RETAIN) for longer than a pipeline may stand still."
         )
 
     def gone(self, version: int, path: str) -> ConnectorFailure:

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.connectors.transports.delta_table.conditions import ConditionProblem, condition, order_of, parsed_condition
+from airflow_pipelines.sql.conditions import ConditionProblem, condition, order_of, parsed_condition
 
 ROWS = pa.table(
     {
