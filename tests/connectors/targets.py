@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors import registry
-from airflow_pipelines.connectors.base import TransientConnectorFailure
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import ConnectorDefinition, Guarantee, OutputContext, OutputDefinition
 from airflow_pipelines.engine.arrow import WEIGHT
@@ -22,6 +22,8 @@ class Target:
     def __init__(self) -> None:
         self.rows: list[tuple[int, list[Any]]] = []
         """By the number that it was written with, the values of the first column."""
+        self.tuples: list[list[tuple[Any, ...]]] = []
+        """The values of all columns."""
         self.weights: list[list[int]] = []
         self.opened: list[bool] = []
         self.rewound: list[int] = []
@@ -42,6 +44,7 @@ class Plain:
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self._closed = False
 
     def open(self, resumed: bool) -> None:
         if not self.target.is_there:
@@ -49,12 +52,15 @@ class Plain:
         self.target.opened.append(resumed)
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
+        if self._closed:
+            raise ConnectorFailure("it is not open")
         self.target.blocked.wait()
         if not self.target.is_there:
             raise TransientConnectorFailure("the target is gone")
         tables = list(changes.tables())
         rows = [value for table in tables for value in table.column(0).to_pylist()]
         self.target.rows.append((step, rows))
+        self.target.tuples.append([tuple(row.values()) for table in tables for row in table.drop_columns([WEIGHT]).to_pylist()])
         self.target.weights.append([weight for table in tables for weight in table[WEIGHT].to_pylist()])
         if self.target.loses_answers:
             self.target.loses_answers -= 1
@@ -63,6 +69,7 @@ class Plain:
 
     def close(self) -> None:
         self.target.closed += 1
+        self._closed = True
 
 
 class Committing(Plain):
