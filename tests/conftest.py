@@ -21,6 +21,7 @@ settings.load_profile("any machine")
 pytest_plugins = [
     "tests.fast",
     "tests.fixtures.airflow",
+    "tests.fixtures.connector_package",
     "tests.fixtures.postgresql",
     "tests.fixtures.redis",
     "tests.fixtures.spark",

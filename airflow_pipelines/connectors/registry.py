@@ -64,6 +64,20 @@ def connector_names() -> frozenset[str]:
     return _CONNECTORS.names()
 
 
+def find_format(name: str) -> FormatDefinition | None:
+    """The definition of a format of this release, or of another package; None when there is none.
+
+    :param name: the format's name
+    :raises UnknownOptionError: when another package says that it has it, and it cannot be imported
+    """
+    return _FORMATS.find(name)
+
+
+def format_names() -> frozenset[str]:
+    """The names of all formats, those of other packages included."""
+    return _FORMATS.names()
+
+
 def validate(connector: Connector, schema: RelationSchema) -> None:
     """Check a declaration: names, options, their values, and whether the format can read the relation's columns.
 
