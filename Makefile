@@ -75,6 +75,7 @@ docs: setup ## Write docs/constructs.md and docs/refusals.md from what the compi
 	@$(BIN)/python -m tools.constructs
 	@$(BIN)/python -m tools.refusals
 	@$(BIN)/python -m tools.datastream_api
+	@$(BIN)/python -m tools.connector_table
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

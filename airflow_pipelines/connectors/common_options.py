@@ -13,8 +13,6 @@ _BYTES_PER_RECORD = 1000
 _OF_INPUTS: Final = frozenset(
     {
         "max_batch_size",
-        "max_queued_bytes",
-        "max_queued_records",
         "max_worker_batch_size",
         "paused",
         "preprocessor",
@@ -42,8 +40,8 @@ class ConnectorOptions(BaseModel):
     :param start_after: an input starts when all inputs that carry one of these labels have reached their end
     :param max_batch_size: the most records of an input in one step
     :param max_worker_batch_size: the same for each worker, where ``max_batch_size`` is not given
-    :param max_queued_records: how many records of an input may wait before reading pauses
-    :param max_queued_bytes: how many bytes of it may wait before reading pauses
+    :param max_queued_records: how many records of an input may wait before reading pauses, of an output before steps do
+    :param max_queued_bytes: the same in bytes
     :param soft_delete: deletes that an input brings are taken as inserts
     :param preprocessor: what an input's bytes pass through before they are parsed
     :param index: names an index of an output's view
@@ -79,7 +77,7 @@ class ConnectorOptions(BaseModel):
 
     @property
     def queued_bytes(self) -> int:
-        """How many bytes may wait before reading pauses."""
+        """How many bytes may wait before reading, or steps, pause."""
         return self.max_queued_bytes or _BYTES_PER_RECORD * self.max_queued_records
 
     def step_records(self, workers: int) -> int | None:

@@ -36,7 +36,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.streams import STREAM_SOURCE
-from airflow_pipelines.references import References, ReferenceWithoutValueError
+from airflow_pipelines.references import References, ReferenceWithoutValueError, has_reference
 from airflow_pipelines.streams.reading.client import ReadingProcess
 
 CONNECTORS_OF_OTHERS: Final = "airflow_pipelines.connectors"
@@ -182,6 +182,7 @@ def open_input(
     ready = _resolved(connector, references)
     if not isinstance(ready.definition, InputDefinition):
         raise ConnectorFailure(f"{_where(connector)}: transport {connector.transport!r} is not an input")
+    _check_resolved(connector, schema, ready)
     context = InputContext(
         endpoint=connector.endpoint,
         schema=schema,
@@ -227,6 +228,7 @@ def open_output(
     ready = _resolved(connector, references)
     if not isinstance(ready.definition, OutputDefinition):
         raise ConnectorFailure(f"{_where(connector)}: transport {connector.transport!r} is not an output")
+    _check_resolved(connector, schema, ready)
     context = OutputContext(
         endpoint=connector.endpoint,
         schema=schema,
@@ -408,6 +410,19 @@ def _resolved(connector: Connector, references: References) -> _Ready:
     except UnknownOptionError as error:
         raise ConnectorFailure(str(error)) from error
     return _Ready(definition, options, found, format_options)
+
+
+def _check_resolved(connector: Connector, schema: RelationSchema, ready: _Ready) -> None:
+    """Check again what references stand for.
+
+    :raises ConnectorFailure: when the declaration cannot work with that
+    """
+    if ready.definition.check is None or not has_reference(connector.transport_config):
+        return
+    try:
+        _run_check(ready.definition.check, ready.options, connector, schema, ready.format_options, _where(connector))
+    except InvalidOptionError as error:
+        raise ConnectorFailure(str(error)) from error
 
 
 def _new_parser(connector: Connector, schema: RelationSchema, ready: _Ready, now: Now) -> Parser:

@@ -129,7 +129,7 @@ def test_options_of_the_other_direction_are_accepted_and_named() -> None:
         "paused": True,
         "start_after": [],
         "soft_delete": True,
-        "max_queued_records": 1,
+        "max_batch_size": 1,
         "preprocessor": [{"name": "unzip"}],
     }
     of_outputs = {"index": "i", "send_snapshot": True, "enable_output_buffer": True, "max_output_buffer_time_millis": 1}
@@ -202,3 +202,17 @@ def test_references_to_secrets(tmp_path: Path) -> None:
     made.open(resumed=False)
     made.close()
     assert (tmp_path / "o.csv").exists()
+
+
+def test_what_references_stand_for_is_checked_when_the_connector_is_opened(tmp_path: Path) -> None:
+    declared = replace(OUTPUT, transport_config={"path": "${env:WHERE}"}, format="parquet")
+    validate(declared, GRADES)
+    open_output(declared, GRADES, References({"WHERE": f"{tmp_path}/out/"}), PIPELINE)
+    with pytest.raises(ConnectorFailure, match="file_output writes Parquet as a folder of files"):
+        open_output(declared, GRADES, References({"WHERE": f"{tmp_path}/out"}), PIPELINE)
+    follow = replace(INPUT, transport_config={"path": "x", "buffer_size_bytes": "${env:SIZE}"})
+    validate(follow, GRADES)
+    with pytest.raises(ConnectorFailure, match="option 'buffer_size_bytes' of transport 'file_input'") as error:
+        open_input(follow, GRADES, References({"SIZE": "hunter2"}), PIPELINE)
+    assert "hunter2" not in str(error.value)
+    open_input(follow, GRADES, References({"SIZE": "100"}), PIPELINE)

@@ -45,7 +45,7 @@ class FileOutputOptions(BaseModel):
     def _fit_the_path(self) -> FileOutputOptions:
         if self.compression is Compression.AUTO:
             raise ValueError("'compression' of an output is one of none, gzip, bz2, zstd, lz4")
-        if not _is_folder(self.path):
+        if not _may_be_folder(self.path):
             given = [name for name in _OF_FOLDERS if name in self.model_fields_set]
             if given:
                 raise ValueError(f"{given[0]!r} is for folders of files; end 'path' with a slash to write one")
@@ -58,10 +58,15 @@ def _is_folder(path: str) -> bool:
     return path.endswith("/")
 
 
+def _may_be_folder(path: str) -> bool:
+    """Whether a path can be that of a folder, which nobody knows of one that ends with a reference."""
+    return path.endswith(("/", "}"))
+
+
 def _check(options: FileOutputOptions, declared: Declared) -> None:
     if declared.format != "parquet":
         return
-    if not _is_folder(options.path):
+    if not _may_be_folder(options.path):
         raise InvalidOptionError("file_output writes Parquet as a folder of files; end 'path' with a slash", "path")
     if options.compression is not Compression.NONE:
         raise InvalidOptionError("file_output: 'compression' is for text; Parquet files are compressed as they are", "compression")
@@ -74,7 +79,7 @@ def _check(options: FileOutputOptions, declared: Declared) -> None:
 
 
 def _delivery(config: Mapping[str, Any]) -> Delivery:
-    return Delivery.QUEUED if _is_folder(str(config.get("path", ""))) else Delivery.IN_STEP
+    return Delivery.QUEUED if _may_be_folder(str(config.get("path", ""))) else Delivery.IN_STEP
 
 
 def _open(options: FileOutputOptions, context: OutputContext) -> OutputTransport:

@@ -126,6 +126,28 @@ class TestFileOutput(OutputConformance):
         return _Lines(tmp_path / "out.json")
 
 
+class _Folder(OutputCase):
+    transport = "file_output"
+    format = "parquet"
+
+    def __init__(self, folder: Path) -> None:
+        self.config = {"path": f"{folder}/"}
+        self._folder = folder
+
+    def contents(self) -> Counter[tuple[int, str]]:
+        left: Counter[tuple[int, str]] = Counter()
+        for file in self._folder.glob("*.parquet"):
+            for row in pq.read_table(file).to_pylist():
+                left[row["id"], row["name"]] += 1 if row["__op"] == "i" else -1
+        return +left
+
+
+class TestFolderOfFiles(OutputConformance):
+    @pytest.fixture
+    def case(self, tmp_path: Path) -> OutputCase:
+        return _Folder(tmp_path / "changes")
+
+
 class _Nothing(OutputCase):
     transport = "null_output"
 
