@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import logging
 import threading
 import time
@@ -102,3 +103,13 @@ def test_the_watcher_ends_with_the_program():
     while any(thread.name == "stream-calls" for thread in threading.enumerate()):
         assert time.monotonic() < deadline, "a thread is left"
         time.sleep(0.01)
+
+
+@pytest.mark.timeout(60)
+def test_a_program_can_be_profiled():
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        assert collected(environment().from_collection([1, 2]).map(spin)) == [1, 2]
+    finally:
+        profiler.disable()
