@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import gzip
 import json
 import re
@@ -13,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from tests.connectors.transports.iceberg.tables import rows
 from tests.fixtures.s3 import Bucket
@@ -62,6 +66,35 @@ def test_iceberg(make: Callable[..., Pipeline], tmp_path: Path) -> None:
     ]
     outputs = writer.stats()["outputs"]
     assert outputs[0]["health"]["status"] == "Healthy"
+
+
+def test_delta(make: Callable[..., Pipeline], tmp_path: Path) -> None:
+    reading, writing = (text.replace("/tmp/lake", str(tmp_path)) for text in programs("delta.md", "# Delta"))
+    at = [dt.datetime(2024, 1, day) for day in range(1, 5)]
+    amounts = [decimal.Decimal(10 * day) for day in range(4)]
+    table = pa.table({"id": [1, 2, 3, 4], "customer": ["anna", "bob", "anna", "bob"], "amount": amounts, "at": at})
+    write_deltalake(str(tmp_path / "orders"), table)
+    reader = make(reading, fault_tolerance=EXACTLY_ONCE)
+    reader.start()
+    by_customer = "SELECT * FROM by_customer ORDER BY customer"
+    wait_for(lambda: reader.query(by_customer) == [{"customer": "anna", "total": 20.0}, {"customer": "bob", "total": 40.0}])
+    # It is killed; what the table gains and loses meanwhile is there afterwards, once.
+    reader.kill()
+    DeltaTable(str(tmp_path / "orders")).delete("id = 2")
+    write_deltalake(str(tmp_path / "orders"), table.slice(3), mode="append")
+    reader.start()
+    wait_for(lambda: reader.query(by_customer) == [{"customer": "anna", "total": 20.0}, {"customer": "bob", "total": 60.0}])
+    writer = make(writing, fault_tolerance=EXACTLY_ONCE)
+    writer.start()
+    writer.insert("orders", {"id": 1, "customer": "anna", "amount": 5}, {"id": 2, "customer": "bob", "amount": 1})
+    writer.ingest("orders", {"delete": {"id": 2}})
+    writer.kill()
+    writer.start()
+    writer.ingest("orders", {"insert": {"id": 1, "customer": "anna", "amount": 7}})
+    totals = [{"customer": "anna", "total": decimal.Decimal(7), "orders": 1}]
+    wait_for(lambda: DeltaTable(str(tmp_path / "totals")).to_pyarrow_table().to_pylist() == totals)
+    log = DeltaTable(str(tmp_path / "totals_log")).to_pyarrow_table().sort_by("__ts").to_pylist()
+    assert [(row["customer"], row["__op"], row["total"]) for row in log][-2:] == [("bob", "d", 1), ("anna", "u", 7)]
 
 
 def test_files(make: Callable[..., Pipeline], tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def next_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger)
             f"{_NEW}, or put the table back."
         )
     check_columns(table, options, schema)
-    append(table, schema.empty_table(), ledger.opening(step))
+    append(table, schema.empty_table(), ledger.opening(step, ledger.last_ts(table)))
     return DeltaTable(options.uri, storage_options=dict(options.storage_options))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
+
+import pyarrow.fs as pafs
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,23 @@ class Commit:
 def commit_path(version: int) -> str:
     """Where a commit is in a table's folder."""
     return f"_delta_log/{version:020}.json"
+
+
+def history(files: pafs.FileSystem, newest: int) -> Iterator[Mapping[str, Any]]:
+    """What the commits of a table say of themselves, newest first, with ``version``, for as long as its log has them.
+
+    :param files: of the table's folder
+    :param newest: the first version
+    """
+    for version in range(newest, -1, -1):
+        try:
+            with files.open_input_file(commit_path(version)) as file:
+                content = bytes(file.read())
+        except FileNotFoundError:
+            return
+        actions = (json.loads(line) for line in content.splitlines() if line.startswith(b'{"commitInfo"'))
+        info: Mapping[str, Any] = next((action["commitInfo"] for action in actions), {})
+        yield {**info, "version": version}
 
 
 def read_commit(version: int, content: bytes) -> Commit:

@@ -11,14 +11,16 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.beginning import first_version, next_version
 from airflow_pipelines.connectors.transports.delta_table.columns import delta_schema
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words
+from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger, NotToBeTakenBackError
 from airflow_pipelines.connectors.transports.delta_table.output_options import Contents, DeltaOutputOptions
+from airflow_pipelines.connectors.transports.delta_table.restoring import NotRestoredError, restore
 from airflow_pipelines.connectors.transports.delta_table.step_writers import (
     ChangeLogWriter,
     MergedByKeyWriter,
@@ -54,7 +56,8 @@ class DeltaTableOutput:
         self._columns = schema.columns
         self._key = key
         self._fence = fence
-        self._ledger = Ledger(owner, None if fence is None else fence.epoch)
+        self._owner = owner
+        self._ledger: Ledger | None = None
         self._table: DeltaTable | None = None
         self._writer: StepWriter | None = None
         self._schema = pa.schema([])
@@ -75,11 +78,13 @@ class DeltaTableOutput:
         self._schema = schema
         begin = next_version if resumed else first_version
         try:
-            self._table = begin(self._options, schema, self._ledger)
-            step = self._ledger.step(self._table)
+            files = table_files(self._options.uri, self._options.storage_options)
+            ledger = self._ledger = Ledger(self._owner, None if self._fence is None else self._fence.epoch, files)
+            self._table = begin(self._options, schema, ledger)
+            step = ledger.step(self._table)
             if log is not None:
-                log.last_ts = self._ledger.last_ts(self._table)
-            only_ours = self._ledger.began_empty(self._table)
+                log.last_ts = ledger.last_ts(self._table)
+            only_ours = ledger.began_empty(self._table)
         except (DeltaError, OSError, ValueError) as error:
             raise failure(self._what("open"), error) from error
         self._step = -1 if step is None else step
@@ -101,29 +106,33 @@ class DeltaTableOutput:
         :raises ConnectorFailure: when that cannot be done and the table would not be equal to the view
         :raises OvertakenError: when a later run of the pipeline writes the table
         """
-        table, _ = self._opened()
+        table, ledger, _ = self._opened()
         if step >= self._step:
             return
         self._check_newest()
         try:
             table.update_incremental()
             try:
-                version = self._ledger.version_after(table, step)
-                table.restore(version, commit_properties=self._ledger.opening(step))
+                version = ledger.version_after(table, step)
+                properties = ledger.restoring(step, ledger.last_ts(table))
+                restore(self._options.uri, self._options.storage_options, table.version(), version, properties)
                 logger.info("%s: restored to version %d, which has step %d", self._options.uri, version, step)
-            except (NotToBeTakenBackError, DeltaError) as problem:
-                self._go_on_in_spite_of(table, step, problem)
+            except (NotToBeTakenBackError, NotRestoredError) as problem:
+                self._go_on_in_spite_of(table, ledger, step, problem)
             table.update_incremental()
         except (DeltaError, OSError) as error:
             raise failure(self._what("restore"), error) from error
         self._step = step
 
-    def _go_on_in_spite_of(self, table: DeltaTable, step: int, problem: Exception) -> None:
+    def _go_on_in_spite_of(self, table: DeltaTable, ledger: Ledger, step: int, problem: Exception) -> None:
         """Have a change log say again what it says already; give up a table that is to be equal to the view."""
         text = f"steps {step + 1} to {self._step} in it come again and cannot be taken back: {in_words(problem)}"
+        found = failure(self._what("restore"), problem)
+        if isinstance(found, TransientConnectorFailure):
+            raise found from problem
         if self._options.write is Contents.CHANGE_LOG:
             logger.warning("%s: %s; the change log will have them twice", self._options.uri, text)
-            append(table, self._schema.empty_table(), self._ledger.opening(step))
+            append(table, self._schema.empty_table(), ledger.opening(step, ledger.last_ts(table)))
             return
         raise ConnectorFailure(
             f"{self._what('restore')}: {text}. Write a new table: another 'uri', or 'mode': 'truncate' in a connector with another "
@@ -148,21 +157,21 @@ class DeltaTableOutput:
 
     def _committed(self, step: int, changes: Changes) -> Written:
         """Commit a step, again and again while commits of others come between."""
-        table, writer = self._opened()
+        table, ledger, writer = self._opened()
         deadline = time.monotonic() + _CONFLICTS_S
         pause_s = 0.05
         while True:
             self._check_newest()
             table.update_incremental()
-            if self._ledger.is_overtaken(table):
+            if ledger.is_overtaken(table):
                 raise ConnectorFailure(
                     f"{self._what('write')}: another run of the pipeline has opened the table since. This one ends."
                 )
-            there = self._ledger.step(table)
+            there = ledger.step(table)
             if there is not None and there >= step:
                 return Written(0, 0)
             try:
-                return writer.write(table, changes, lambda notes: self._ledger.writing(step, notes))
+                return writer.write(table, changes, lambda notes: ledger.writing(step, notes))
             except CommitFailedError as error:
                 if time.monotonic() > deadline:
                     raise ConnectorFailure(
@@ -181,10 +190,10 @@ class DeltaTableOutput:
         if self._fence is not None:
             self._fence.check()
 
-    def _opened(self) -> tuple[DeltaTable, StepWriter]:
-        if self._table is None or self._writer is None:
+    def _opened(self) -> tuple[DeltaTable, Ledger, StepWriter]:
+        if self._table is None or self._ledger is None or self._writer is None:
             raise ConnectorFailure(f"{self._what('write')}: it is not open")
-        return self._table, self._writer
+        return self._table, self._ledger, self._writer
 
     def _what(self, doing: str) -> str:
         return f"delta_table_output cannot {doing} {self._options.uri}"

@@ -6,19 +6,18 @@ import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pafs
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import deleted_rows
 from airflow_pipelines.connectors.transports.delta_table.failures import in_words
-from airflow_pipelines.connectors.transports.delta_table.log import Commit, FileAction, commit_path, read_commit
+from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
+from airflow_pipelines.connectors.transports.delta_table.log import Commit, commit_path, read_commit
 from airflow_pipelines.connectors.transports.delta_table.pieces import Deleted, Piece
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.sql.conditions import Expression
@@ -52,7 +51,7 @@ class SourceTable:
         self._storage = dict(storage)
         self._newest = DeltaTable(uri, storage_options=self._storage)
         self._check_readable()
-        self.filesystem = _filesystem(uri, self._storage)
+        self.filesystem = table_files(uri, self._storage)
 
     def _check_readable(self) -> None:
         asked = set(self._newest.protocol().reader_features or ()) - _READ_FEATURES
@@ -93,14 +92,14 @@ class SourceTable:
         at = datetime.fromisoformat(text)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         table = DeltaTable(self._uri, storage_options=self._storage)
-        first = table.history()[-1]
-        if int(first["timestamp"]) > at.timestamp() * 1000:
-            raise ConnectorFailure(
-                f"delta_table_input: the log of the table at {self._uri} begins with version {first['version']}, which "
-                f"is later than {text}"
-            )
         table.load_as_version(at)
-        return int(table.version())
+        first = self.commit(table.version())
+        if first.timestamp > at.timestamp() * 1000:
+            raise ConnectorFailure(
+                f"delta_table_input: the log of the table at {self._uri} begins with version {first.version}, "
+                f"which is later than {text}"
+            )
+        return first.version
 
     def check_version(self, version: int) -> None:
         """Find out whether a version is there.
@@ -197,10 +196,6 @@ class SourceTable:
             return {}
         return next((piece.partition for piece in self.files(version - 1) if piece.path == path), {})
 
-    def has_rows(self, action: FileAction) -> bool:
-        """Whether a file is still there."""
-        return bool(self.filesystem.get_file_info(action.path).type is pafs.FileType.File)
-
     def _read(self, path: str) -> bytes:
         with self.filesystem.open_input_file(path) as file:
             return bytes(file.read())
@@ -215,14 +210,6 @@ class SourceTable:
     def gone(self, version: int, path: str) -> ConnectorFailure:
         """What to raise when a file of a version is not there."""
         return self._expired(version, f"its file {path} is gone, as after VACUUM")
-
-
-def _filesystem(uri: str, storage: Mapping[str, str]) -> pafs.FileSystem:
-    parts = urlsplit(uri)
-    if parts.scheme in {"", "file"}:
-        # Arrow reads files of this machine without a detour.
-        return pafs.SubTreeFileSystem(unquote(parts.path) if parts.scheme else uri, pafs.LocalFileSystem())
-    return pafs.PyFileSystem(DeltaStorageHandler(uri, dict(storage)))
 
 
 def _struct(actions: pa.Table, name: str) -> list[pa.Field]:

@@ -50,7 +50,7 @@ def merged(path: Path | str, **rest: Any) -> DeltaTableOutput:
 
 def rows(path: Path | str, **storage: str) -> list[tuple[Any, ...]]:
     """The rows of a table, in order."""
-    table = DeltaTable(str(path), storage_options=storage or None).to_pyarrow_table()
+    table = pa.table(DeltaTable(str(path), storage_options=storage or None).scan())
     return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
 
 

@@ -254,6 +254,7 @@ def test_a_step_is_there_once_however_often_it_comes(tmp_path: Path) -> None:
     assert [row[0] for row in rows(tmp_path / "t")] == [1, 2]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("compacted", [False, True])
 def test_rewind_restores_what_a_step_left(tmp_path: Path, compacted: bool) -> None:
     sink = merged(tmp_path / "t", key=("id",))
@@ -275,6 +276,7 @@ def test_rewind_restores_what_a_step_left(tmp_path: Path, compacted: bool) -> No
     assert rows(tmp_path / "t") == []
 
 
+@pytest.mark.processes
 def test_rewind_with_rows_of_others(tmp_path: Path) -> None:
     log = output(tmp_path / "log")
     table = merged(tmp_path / "t", key=("id",))
@@ -292,6 +294,7 @@ def test_rewind_with_rows_of_others(tmp_path: Path) -> None:
     assert [row[0] for row in rows(tmp_path / "log")] == [1, 2, 2, 9]
 
 
+@pytest.mark.processes
 def test_rewind_after_vacuum_says_what_to_do(tmp_path: Path) -> None:
     sink = merged(tmp_path / "t", key=("id",))
     for step in range(1, 4):
