@@ -85,6 +85,8 @@ class OutputEndpoint:
         self.connector = connector
         self.metrics = OutputMetrics()
         self.health = Health()
+        self.missing_since: int | None = None
+        """The first step that the target misses, because the output had failed and too much had to wait."""
         self._services = services
         self._log = services.log
         self._queue: DeliveryQueue | None = None
@@ -150,8 +152,24 @@ class OutputEndpoint:
         :param part: the changes
         :param changes: gives them in the output's order
         """
-        if self.health.fatal is None:
+        if self._queue is not None and self.health.fatal is not None:
+            self._keep_for_next_start(self._queue, part)
+        elif self.health.fatal is None:
             self._sink.write(part, changes)
+
+    def _keep_for_next_start(self, queue: DeliveryQueue, part: StepChanges) -> None:
+        """Have changes wait although nobody delivers them now, as far as there is room: the pipeline goes on."""
+        if self.missing_since is None:
+            queue.put(part)
+        if queue.is_full and self.missing_since is None:
+            self.missing_since = queue.oldest_step
+            records = queue.clear()
+            self._log.failure(
+                "output %s: %d changes since step %d, all that may wait, are given up: it has failed, and the target misses them",
+                self.name,
+                records,
+                self.missing_since,
+            )
 
     def keep(self, step: int, delta: Batch) -> bool:
         """Put a step's changes into the output's buffer, if it has one and they are small enough to be kept in memory.
@@ -162,14 +180,18 @@ class OutputEndpoint:
         """
         if self._buffer is None or delta.table is None:
             return False
-        if self.health.fatal is None:
-            self._buffer.add(step, delta)
-            self._count_buffered(self._buffer)
+        if self.health.fatal is not None:
+            # It goes to the queue, for a next start, or nowhere.
+            return self._queue is None
+        self._buffer.add(step, delta)
+        self._count_buffered(self._buffer)
         return True
 
     @property
     def first_kept(self) -> int | None:
-        """The oldest step with changes that were not delivered; None when there is none."""
+        """The oldest step with changes that were not delivered, and will be in this run; None when there is none."""
+        if self.health.fatal is not None:
+            return None
         queued = None if self._queue is None else self._queue.oldest_step
         if queued is not None:
             return queued
@@ -198,12 +220,12 @@ class OutputEndpoint:
     @property
     def is_full(self) -> bool:
         """Whether so much waits that steps are to wait."""
-        return self._queue is not None and self._queue.is_full
+        return self._queue is not None and self._queue.is_full and self.health.fatal is None
 
     @property
     def stalled_s(self) -> float:
         """For how many seconds steps have been waiting for it."""
-        return 0.0 if self._queue is None else self._queue.full_s
+        return self._queue.full_s if self._queue is not None and self.is_full else 0.0
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -242,7 +264,7 @@ class OutputEndpoint:
         if self._queue is None:
             return OutputState(self.view, counts)
         delivered, undelivered = self._queue.kept()
-        return OutputState(self.view, counts, delivered, undelivered, opened=self._opening.is_written)
+        return OutputState(self.view, counts, delivered, undelivered, self._opening.is_written, self.missing_since)
 
     def restore(self, state: OutputState, *, same: bool) -> None:
         """Take over the saved counters.
@@ -260,6 +282,9 @@ class OutputEndpoint:
         elif same and self._queue is not None:
             self._opening.was_written = state.opened
             self._queue.delivered = state.delivered
+            self.missing_since = state.missing_since
+            if state.missing_since is not None:
+                self._log.warning("output %s: %s", self.name, self._missing(state.missing_since))
             for kept in state.undelivered:
                 self._queue.put(StepChanges.from_kept(kept, self._services.store))
             if state.undelivered:
@@ -272,7 +297,7 @@ class OutputEndpoint:
         if self._queue is not None:
             metrics.queued_batches, metrics.queued_records = self._queue.batches, self._queue.records
             metrics.memory = self._queue.memory_bytes
-            self.health.note = self._note(self._queue)
+            self.health.note = self._note(self._queue, self.missing_since)
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.view},
@@ -286,8 +311,16 @@ class OutputEndpoint:
         return wire
 
     @staticmethod
-    def _note(queue: DeliveryQueue) -> str | None:
-        if not queue.is_full:
+    def _missing(step: int) -> str:
+        return (
+            f"It had failed, and the target misses changes from step {step} on until it was put right. To have all, give the "
+            "connector another name and 'send_snapshot': true."
+        )
+
+    def _note(self, queue: DeliveryQueue, missing_since: int | None) -> str | None:
+        if missing_since is not None:
+            return self._missing(missing_since)
+        if not self.is_full:
             return None
         return (
             f"{queue.records} changes wait for the target, and no more may (max_queued_records, max_queued_bytes): the pipeline "

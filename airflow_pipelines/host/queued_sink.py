@@ -117,10 +117,8 @@ class QueuedSink:
             self.failure = error
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             if not self._queue.wait_closed(0):
+                # What waits stays, for a next start that finds the target in order.
                 self._failed(error)
-                # Nothing is added any more, so that nothing waits for ever.
-                self._queue.close()
-                self._queue.clear()
         finally:
             self._let_go()
             self._wake()

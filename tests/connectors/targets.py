@@ -29,6 +29,7 @@ class Target:
         self.rewound: list[int] = []
         self.is_there = True
         self.loses_answers = 0
+        self.refuses = False
         self.blocked = threading.Event()
         self.blocked.set()
         self.closed = 0
@@ -57,6 +58,8 @@ class Plain:
         self.target.blocked.wait()
         if not self.target.is_there:
             raise TransientConnectorFailure("the target is gone")
+        if self.target.refuses:
+            raise ConnectorFailure("the table was dropped")
         tables = list(changes.tables())
         rows = [value for table in tables for value in table.column(0).to_pylist()]
         self.target.rows.append((step, rows))

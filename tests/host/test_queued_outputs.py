@@ -289,6 +289,33 @@ def test_changes_for_a_connector_that_has_changed_are_given_up(make: Make, targe
     assert "output v.out: has changed; 1 changes that were not delivered to its former target are given up" in pipeline.log
 
 
+def test_an_output_that_fails_goes_on_with_the_next_start(make: Make, target: Target) -> None:
+    pipeline = make(program(max_queued_records=3))
+    pipeline.start()
+    target.refuses = True
+    pipeline.await_token(push(pipeline, 1))
+    until(lambda: output(pipeline)["fatal_error"] is not None, "the failure")
+    assert "the table was dropped" in output(pipeline)["fatal_error"]
+    pipeline.await_token(push(pipeline, 2))
+    pipeline.suspend()
+    target.refuses = False
+    pipeline.start()
+    until(lambda: target.values == [1, 2], "what could not be delivered")
+    # More than may wait is given up, and said: the rest of the pipeline is not held up.
+    target.refuses = True
+    for value in (3, 4, 5, 6):
+        pipeline.await_token(push(pipeline, value))
+    assert "3 changes since step 3, all that may wait, are given up" in pipeline.log
+    pipeline.suspend()
+    target.refuses = False
+    pipeline.start()
+    pipeline.await_token(push(pipeline, 7))
+    assert target.values == [1, 2, 7]
+    wire = output(pipeline)
+    assert wire["fatal_error"] is None
+    assert "the target misses changes from step 3 on" in wire["health"]["description"]
+
+
 _STREAM = """
 from airflow_pipelines.datastream import Row, StreamExecutionEnvironment
 

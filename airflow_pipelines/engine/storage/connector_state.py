@@ -185,6 +185,7 @@ class OutputState:
     :param delivered: the greatest number of changes that were delivered, as targets know it; None when that is not known
     :param undelivered: what was not, in order
     :param opened: whether the target was ever opened
+    :param missing_since: the first step that was given up; None when the target misses nothing
     """
 
     view: str
@@ -192,6 +193,7 @@ class OutputState:
     delivered: int | None = None
     undelivered: tuple[KeptStep, ...] = ()
     opened: bool = False
+    missing_since: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The stored form."""
@@ -202,6 +204,8 @@ class OutputState:
             fields["undelivered"] = [kept.to_json() for kept in self.undelivered]
         if self.opened:
             fields["opened"] = True
+        if self.missing_since is not None:
+            fields["missing_since"] = self.missing_since
         return fields
 
 
@@ -232,7 +236,8 @@ def _state(fields: Mapping[str, Any]) -> ConnectorState:
     if fields["direction"] == "output":
         undelivered = tuple(map(KeptStep.from_json, fields.get("undelivered", ())))
         opened = bool(fields.get("opened", False))
-        return OutputState(fields["view"], OutputCounts.from_json(counts), fields.get("delivered"), undelivered, opened)
+        delivered, missing = fields.get("delivered"), fields.get("missing_since")
+        return OutputState(fields["view"], OutputCounts.from_json(counts), delivered, undelivered, opened, missing)
     return InputState(
         fields["table"],
         bool(fields["declared"]),
