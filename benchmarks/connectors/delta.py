@@ -159,3 +159,8 @@ def _replaced(state: pa.Table, ids: np.ndarray[Any, Any], after: pa.Table) -> pa
     places = np.arange(state.num_rows)
     places[ids] = state.num_rows + np.arange(len(ids))
     return pa.concat_tables([state, after]).take(pa.array(places)).combine_chunks()
+
+
+if __name__ == "__main__":
+    for figure in measure(Options()):
+        print(f"{figure.name} {figure.value:.3f} {figure.unit}")

@@ -22,6 +22,7 @@ def main(jars: Path) -> None:
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.databricks.delta.snapshotPartitions", "1")
         .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.ui.enabled", "false")
