@@ -243,7 +243,7 @@ def test_changes_that_find_no_row_are_counted_where_they_came_in(make: Callable[
         inputs = pipeline.stats(include_connector_errors=True)["inputs"]
         assert {key for endpoint in inputs for key in endpoint["metrics"]} == {
             "total_bytes", "total_records", "buffered_records", "buffered_bytes", "num_transport_errors", "num_parse_errors",
-            "end_of_input", "processing_latency_p99_micros",
+            "end_of_input", "processing_latency_p99_micros", "lag",
         }  # fmt: skip
         return [(one["metrics"]["num_parse_errors"], [error["message"] for error in one["parse_errors"]]) for one in inputs]
 

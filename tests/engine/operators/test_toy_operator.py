@@ -317,7 +317,7 @@ def endpoints_into(given: list[tuple[int, list[tuple[Any, ...]]]]) -> Mock:
         given.append((step, sorted((tuple(row.values()) for row in rows), key=repr)))
 
     endpoints = Mock(spec=Endpoints, outputs={}, first_kept=None)
-    endpoints.deliver_again.side_effect = lambda step, deltas, _program, _outputs: deliver(step, deltas)
+    endpoints.deliver_again.side_effect = lambda step, _epoch, deltas, _program, _outputs: deliver(step, deltas)
     return endpoints
 
 
