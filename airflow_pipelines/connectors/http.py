@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.registry import input_parser, options_of_format
+from airflow_pipelines.connectors.parsers import input_parser, options_of_format
 from airflow_pipelines.engine.schema import RelationSchema
 
 JSON_CHANGES: Final = JsonOptions()

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from airflow_pipelines.connectors.client_libraries import missing_libraries
+from airflow_pipelines.connectors.declarations import (
+    connector_options,
+    declared,
+    format_of,
+    format_options,
+    formats_of,
+    transport_options,
+)
 from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, PlannedTransport
-from airflow_pipelines.connectors.registry import check_start, check_written, connector_options, find_connector, formats_of
+from airflow_pipelines.connectors.registry import find_connector
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.schema import RelationSchema
@@ -39,7 +48,7 @@ def check_usable(connector: Connector, schema: RelationSchema, indexes: Iterable
     if connector.direction is ConnectorDirection.OUTPUT:
         _check_output(connector, indexes)
     try:
-        check_start(connector, schema)
+        _check_definition(connector, schema)
     except InvalidOptionError as error:
         raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
 
@@ -66,9 +75,29 @@ def _check_processors(connector: Connector) -> None:
 def _check_output(connector: Connector, indexes: Iterable[Index]) -> None:
     try:
         key_columns(connector_options(connector).index, connector.relation, indexes)
-        check_written(connector)
+        _check_written(connector)
     except InvalidOptionError as error:
         raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
+
+
+def _check_definition(connector: Connector, schema: RelationSchema) -> None:
+    definition = find_connector(connector.transport)
+    if definition is None:
+        return
+    missing = missing_libraries(definition)
+    if missing is not None:
+        raise InvalidOptionError(missing)
+    if definition.check_start is not None:
+        options = transport_options(connector, definition)
+        if options is not None:
+            definition.check_start(options, declared(connector, schema, format_options(connector)))
+
+
+def _check_written(connector: Connector) -> None:
+    """Check that the format of an output can be written with its options."""
+    definition, options = format_of(connector), format_options(connector)
+    if definition is not None and definition.check_written is not None and options is not None:
+        definition.check_written(options)
 
 
 def _missing_transport(connector: Connector, planned: PlannedTransport) -> Problem:

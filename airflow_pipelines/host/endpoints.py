@@ -12,18 +12,12 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk
 from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.declarations import connector_options, delivery_of, is_seekable
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.indexes import key_columns
-from airflow_pipelines.connectors.registry import (
-    connector_options,
-    delivery_of,
-    is_seekable,
-    open_input,
-    open_output,
-    open_stream_source,
-)
+from airflow_pipelines.connectors.opening import open_input, open_output, open_stream_source
 from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program

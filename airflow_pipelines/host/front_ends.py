@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_pipelines.compiler.front_end import SqlFrontEnd
 from airflow_pipelines.compiler.stream_front_end import StreamFrontEnd
-from airflow_pipelines.connectors.registry import validate
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.sources import ProgramKind, ProgramSource

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from airflow_pipelines.connectors.base import OutputTransport
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.definition import PipelineReference
-from airflow_pipelines.connectors.registry import open_input, open_output
+from airflow_pipelines.connectors.opening import open_input, open_output
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.base import InputTransport
 from airflow_pipelines.connectors.definition import PipelineReference
-from airflow_pipelines.connectors.registry import open_input
+from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection

@@ -12,7 +12,8 @@ import pytest
 
 from airflow_pipelines.connectors import lookup, registry
 from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
-from airflow_pipelines.connectors.registry import connector_names, find_connector, validate
+from airflow_pipelines.connectors.registry import connector_names, find_connector
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from tests.connectors.conformance.outputs import VIEW, OutputCase, OutputConformance
 from tests.connectors.conformance.sqlite_case import SqliteCase
@@ -30,7 +31,7 @@ class TestSqliteOutput(OutputConformance):
 
 @pytest.mark.usefixtures("sqlite_connector")
 def test_its_names_and_refusals_are_those_of_any_connector() -> None:
-    assert "sqlite_output" in connector_names()
+    assert "sqlite_output" in connector_names(ConnectorDirection.OUTPUT)
     declared = Connector("v", "out", ConnectorDirection.OUTPUT, "sqlite_outputs", {"path": "x"})
     with pytest.raises(UnknownOptionError, match=r"known transports: .*sqlite_output.*did you mean 'sqlite_output'"):
         validate(declared, VIEW)
@@ -94,7 +95,8 @@ def test_no_client_library_is_imported_before_a_connector_is_opened() -> None:
     text = (
         "import sys\n"
         "from airflow_pipelines.connectors.registry import connector_names, find_connector, format_names, find_format\n"
-        "for name in connector_names(): find_connector(name)\n"
+        "from airflow_pipelines.program.connectors import ConnectorDirection\n"
+        "for name in {name for direction in ConnectorDirection for name in connector_names(direction)}: find_connector(name)\n"
         "for name in format_names(): find_format(name)\n"
         "libraries = ['confluent_kafka', 'deltalake', 'pyiceberg', 'psycopg', 'redis', 'fastavro', 's3fs', 'botocore', 'airflow']\n"
         "print(*sorted(name for name in libraries if name in sys.modules))\n"

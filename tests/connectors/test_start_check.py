@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
-from airflow_pipelines.connectors.registry import validate
 from airflow_pipelines.connectors.start_check import check_usable
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection

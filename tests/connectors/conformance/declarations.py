@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from airflow_pipelines.connectors.definition import ConnectorDefinition, Guarantee, InputDefinition
 from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
-from airflow_pipelines.connectors.registry import find_connector, validate
+from airflow_pipelines.connectors.registry import find_connector
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.references import References

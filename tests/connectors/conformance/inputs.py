@@ -15,7 +15,7 @@ import pytest
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport, Lagging, TransientConnectorFailure
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputDefinition, PipelineReference
-from airflow_pipelines.connectors.registry import open_input
+from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.engine.changes import OP, Op
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.host import backoff

@@ -16,8 +16,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from airflow_pipelines.connectors.base import CommitsSteps, OutputTransport, Rewindable, TransientConnectorFailure
 from airflow_pipelines.connectors.definition import Delivery, Guarantee, OutputDefinition, PipelineReference
+from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.registry import open_output, validate
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.host import backoff

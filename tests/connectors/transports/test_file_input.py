@@ -16,7 +16,7 @@ from pyarrow import orc
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport
 from airflow_pipelines.connectors.definition import PipelineReference
-from airflow_pipelines.connectors.registry import open_input
+from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.connectors.transports.files import readers
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES

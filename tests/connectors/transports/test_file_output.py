@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport, TransientConnectorFailure
+from airflow_pipelines.connectors.declarations import delivery_of
 from airflow_pipelines.connectors.definition import Delivery, PipelineReference
+from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.registry import delivery_of, open_output, validate
 from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed
 from airflow_pipelines.connectors.transports.files.folder_output import FolderOutput
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
 from tests.connectors.relations import col, relation

@@ -13,10 +13,11 @@ import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.definition import PipelineReference
+from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.registry import open_output, validate
 from airflow_pipelines.connectors.transports import http_output
 from airflow_pipelines.connectors.transports.http_output import HttpOutput
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.connectors.base import Committing, FatalConnectorFailure, InputChunk
+from airflow_pipelines.connectors.opening import open_stream_source
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.registry import open_stream_source, validate
 from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.changes import OP
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType

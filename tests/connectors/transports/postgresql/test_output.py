@@ -17,8 +17,9 @@ import pytest
 from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, OutputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.formats import variant
+from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.registry import open_output, validate
+from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError

@@ -1,0 +1,27 @@
+"""Whether what a connector needs besides this package is installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from airflow_pipelines.connectors.definition import ConnectorDefinition
+
+
+def missing_libraries(definition: ConnectorDefinition) -> str | None:
+    """What is missing for a connector, and how to get it; None when nothing is.
+
+    :param definition: of the connector
+    """
+    missing = [package for package in definition.packages if not _is_installed(package)]
+    if not missing:
+        return None
+    of = f"transport {definition.name!r}"
+    how = f"pip install 'airflow-pipelines[{definition.extra}]'" if definition.extra else f"install {', '.join(missing)}"
+    return f"{of} needs a package that is not installed where the pipeline runs ({', '.join(missing)}); {how}"
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False

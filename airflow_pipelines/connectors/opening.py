@@ -1,0 +1,184 @@
+"""Makes of a declaration the input or output that it describes, with its references replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from pydantic import BaseModel
+
+from airflow_pipelines.connectors.base import ConnectorFailure, InputTransport, OutputTransport
+from airflow_pipelines.connectors.client_libraries import missing_libraries
+from airflow_pipelines.connectors.declarations import connector_options, format_of, place_of, run_check
+from airflow_pipelines.connectors.definition import (
+    ConnectorDefinition,
+    InputContext,
+    InputDefinition,
+    OutputContext,
+    OutputDefinition,
+    PipelineReference,
+)
+from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
+from airflow_pipelines.connectors.formats.definition import Encoder, FormatDefinition
+from airflow_pipelines.connectors.formats.parsed import Parser
+from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
+from airflow_pipelines.connectors.option_models import read_options
+from airflow_pipelines.connectors.parsers import new_parser
+from airflow_pipelines.connectors.registry import find_connector
+from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
+from airflow_pipelines.connectors.validation import validate
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.references import References, ReferenceWithoutValueError, has_reference
+from airflow_pipelines.streams.reading.client import ReadingProcess
+
+
+def open_input(
+    connector: Connector, schema: RelationSchema, references: References, pipeline: PipelineReference, now: Now = wall_clock
+) -> InputTransport:
+    """The input that a declaration describes; it is not opened yet.
+
+    :param connector: the declaration
+    :param schema: of its relation
+    :param references: what references in its options stand for
+    :param pipeline: the pipeline that it is an input of
+    :param now: the clock that a DEFAULT may read
+    :raises UnknownOptionError: like :func:`validate`
+    :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
+    """
+    validate(connector, schema)
+    ready = _resolved(connector, references)
+    if not isinstance(ready.definition, InputDefinition):
+        raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} is not an input")
+    _check_resolved(connector, schema, ready)
+    context = InputContext(
+        endpoint=connector.endpoint,
+        schema=schema,
+        format=ready.format_name,
+        new_parser=lambda: _new_parser(connector, schema, ready, now),
+        now=now,
+        pipeline=pipeline,
+        common=connector_options(connector),
+    )
+    return ready.definition.open(ready.options, context)
+
+
+def open_stream_source(connector: Connector, schema: RelationSchema, process: Callable[[], ReadingProcess]) -> InputTransport:
+    """The input that reads a source of a stream program; it is not opened yet.
+
+    :param connector: that of the source's hidden table
+    :param schema: of the table
+    :param process: gives the process that reads the sources of the program
+    """
+    return StreamSource(StreamSourceOptions.model_validate(dict(connector.transport_config)), schema, process)
+
+
+def open_output(
+    connector: Connector,
+    schema: RelationSchema,
+    references: References,
+    pipeline: PipelineReference,
+    key: tuple[str, ...] = (),
+    positions: Path | None = None,
+    fence: Fence | None = None,
+) -> OutputTransport:
+    """The output that a declaration describes; it is not opened yet.
+
+    :param connector: the declaration
+    :param schema: of its relation
+    :param references: what references in its options stand for
+    :param pipeline: the pipeline that it is an output of
+    :param key: the columns of its index
+    :param positions: a folder of the pipeline's storage in which outputs keep how far they are; None without storage
+    :param fence: the epoch of the run in that storage, after which outputs write nothing more
+    :raises UnknownOptionError: like :func:`validate`
+    :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
+    """
+    validate(connector, schema)
+    ready = _resolved(connector, references)
+    if not isinstance(ready.definition, OutputDefinition):
+        raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} is not an output")
+    _check_resolved(connector, schema, ready)
+    context = OutputContext(
+        endpoint=connector.endpoint,
+        schema=schema,
+        key=key,
+        format=ready.format_name,
+        format_options=ready.format_options,
+        new_encoder=lambda: _new_encoder(connector, schema, ready),
+        positions=positions / f"{quote(connector.endpoint, safe='')}.steps" if positions is not None else None,
+        fence=fence,
+        pipeline=pipeline,
+        common=connector_options(connector),
+    )
+    return ready.definition.open(ready.options, context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A declaration with its references replaced; never kept or shown."""
+
+    definition: ConnectorDefinition
+    options: BaseModel
+    format: FormatDefinition | None
+    format_options: BaseModel | None
+
+    @property
+    def format_name(self) -> str | None:
+        return None if self.format is None else self.format.name
+
+
+def _resolved(connector: Connector, references: References) -> _Ready:
+    """A declaration with its references replaced.
+
+    :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
+    """
+    where = place_of(connector)
+    definition = find_connector(connector.transport)
+    if definition is None:
+        raise ConnectorFailure(f"{where}: transport {connector.transport!r} is not part of this release")
+    if (missing := missing_libraries(definition)) is not None:
+        raise ConnectorFailure(f"{where}: {missing}")
+    found = format_of(connector)
+    try:
+        options = read_options(
+            definition.options, references.resolve(connector.transport_config), f"transport {connector.transport!r}", where
+        )
+        format_options = (
+            None
+            if found is None
+            else read_options(found.options, references.resolve(connector.format_config), f"format {found.name!r}", where)
+        )
+    except ReferenceWithoutValueError as error:
+        raise ConnectorFailure(f"{where}: {error}") from error
+    except UnknownOptionError as error:
+        raise ConnectorFailure(str(error)) from error
+    return _Ready(definition, options, found, format_options)
+
+
+def _check_resolved(connector: Connector, schema: RelationSchema, ready: _Ready) -> None:
+    """Check again what references stand for.
+
+    :raises ConnectorFailure: when the declaration cannot work with that
+    """
+    if ready.definition.check is None or not has_reference(connector.transport_config):
+        return
+    try:
+        run_check(ready.definition.check, ready.options, connector, schema, ready.format_options)
+    except InvalidOptionError as error:
+        raise ConnectorFailure(str(error)) from error
+
+
+def _new_parser(connector: Connector, schema: RelationSchema, ready: _Ready, now: Now) -> Parser:
+    if ready.format is None or ready.format_options is None:
+        raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} reads no format")
+    return new_parser(ready.format, schema, ready.format_options, place_of(connector), now)
+
+
+def _new_encoder(connector: Connector, schema: RelationSchema, ready: _Ready) -> Encoder:
+    if ready.format is None or ready.format.new_encoder is None:
+        raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} has no format that can be written")
+    return ready.format.new_encoder(schema, ready.format_options)

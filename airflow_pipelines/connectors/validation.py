@@ -1,0 +1,87 @@
+"""Whether a program with a declaration of a connector compiles."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from airflow_pipelines.connectors.declarations import (
+    connector_options,
+    format_of,
+    format_options,
+    place_of,
+    run_check,
+    transport_options,
+)
+from airflow_pipelines.connectors.definition import ConnectorDefinition, OutputDefinition
+from airflow_pipelines.connectors.formats.defaults import wall_clock
+from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
+from airflow_pipelines.connectors.option_models import unknown
+from airflow_pipelines.connectors.parsers import new_parser
+from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
+from airflow_pipelines.connectors.registry import connector_names, find_connector, format_names
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.streams import STREAM_SOURCE
+
+
+def validate(connector: Connector, schema: RelationSchema) -> None:
+    """Check a declaration: names, options, their values, and whether the format can read the relation's columns.
+
+    :param connector: the declaration
+    :param schema: of its table or view
+    :raises UnknownOptionError: naming what is wrong and what there is instead; :class:`InvalidOptionError`, a subclass, when the
+        name is known but the value, the direction or the combination is not allowed
+    """
+    where = place_of(connector)
+    definition = _definition_for(connector)
+    common = connector_options(connector)
+    if connector.direction is ConnectorDirection.INPUT and common.soft_delete and schema.primary_key:
+        raise InvalidOptionError(f"{where}: option 'soft_delete' is not for a table with a primary key", "soft_delete")
+    if definition is None:
+        return
+    options = transport_options(connector, definition)
+    options_of_format = _checked_format(connector, definition, schema) if definition.formats else None
+    if isinstance(definition, OutputDefinition) and definition.needs_index and common.index is None:
+        message = "needs an 'index', by whose columns it tells which rows are the same. Name one that CREATE INDEX makes"
+        raise InvalidOptionError(f"{where}: transport {connector.transport!r} {message}")
+    if definition.check is not None and options is not None:
+        run_check(definition.check, options, connector, schema, options_of_format)
+
+
+def _definition_for(connector: Connector) -> ConnectorDefinition | None:
+    """The definition of a connector that goes the way its declaration says; None for one that is planned."""
+    where = place_of(connector)
+    if connector.transport == STREAM_SOURCE:
+        message = f"transport {STREAM_SOURCE!r} is what reads the sources of stream programs, and cannot be declared"
+        raise InvalidOptionError(f"{where}: {message}", STREAM_SOURCE)
+    definition = find_connector(connector.transport)
+    found = definition or PLANNED_TRANSPORTS.get(connector.transport)
+    if found is None:
+        message = unknown("transport", connector.transport, connector_names(connector.direction))
+        raise UnknownOptionError(f"{where}: {message}", connector.transport)
+    if found.direction is not connector.direction:
+        goes, is_on = ("an output", "a table") if connector.direction is ConnectorDirection.INPUT else ("an input", "a view")
+        known = ", ".join(sorted(connector_names(connector.direction)))
+        raise InvalidOptionError(
+            f"{where}: transport {connector.transport!r} is {goes}, but the connector is on {is_on}; "
+            f"known transports here: {known}",
+            connector.transport,
+        )
+    return definition
+
+
+def _checked_format(connector: Connector, definition: ConnectorDefinition, schema: RelationSchema) -> BaseModel | None:
+    """The options of the format, which is one that the transport carries and that can read the table."""
+    where, formats = place_of(connector), definition.formats
+    if connector.format is None:
+        listed = ", ".join(formats)
+        raise InvalidOptionError(f"{where}: transport {connector.transport!r} needs a format; known formats: {listed}")
+    if connector.format not in formats:
+        if connector.format in format_names():
+            # It may be a format of this transport in another release.
+            return None
+        raise UnknownOptionError(f"{where}: {unknown('format', connector.format, formats)}", connector.format)
+    found, options = format_of(connector), format_options(connector)
+    if connector.direction is ConnectorDirection.INPUT and found is not None and options is not None:
+        new_parser(found, schema, options, where, wall_clock)
+    return options
