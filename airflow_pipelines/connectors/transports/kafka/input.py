@@ -12,12 +12,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
 from airflow_pipelines.connectors.formats.messages import MessageParser, Messages
-from airflow_pipelines.connectors.transports.kafka.failures import Problems, configuration
+from airflow_pipelines.connectors.transports.kafka.failures import connector_problems
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter, headers_of
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 from airflow_pipelines.connectors.transports.kafka.places import chosen_partitions, expired, first_offsets, next_offsets
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.kafka.problems import configuration
+from airflow_pipelines.kafka.topics import TopicOfBroker
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ class KafkaInput:
         self._options = options
         self._parser = parser
         self._where = f"kafka_input {options.topic}"
-        self._problems = Problems(self._where, options.bootstrap_servers)
+        self._problems = connector_problems(self._where, options.bootstrap_servers)
         self._name = name
         self._filter = HeaderFilter(options.header_filter) if options.header_filter else None
         self._in_order: InTimeOrder | None = None
@@ -78,7 +80,7 @@ class KafkaInput:
         """
         consumer = self._consumer = self._new_consumer()
         partitions = chosen_partitions(self._options, self._partitions(consumer))
-        topic = _TopicOf(consumer, self._options.topic, self._problems)
+        topic = TopicOfBroker(consumer, self._options.topic, self._problems)
         if position is None:
             places = first_offsets(self._options, partitions, topic)
         else:
@@ -227,7 +229,7 @@ class KafkaInput:
         return False
 
     def _go_on_after_expiry(self, consumer: Consumer, partition: int) -> None:
-        oldest, _ = _TopicOf(consumer, self._options.topic, self._problems).ends(partition)
+        oldest, _ = TopicOfBroker(consumer, self._options.topic, self._problems).ends(partition)
         wanted = self._read_to[partition]
         if not self._options.resume_earliest_if_data_expires or oldest <= wanted:
             raise expired(self._options.topic, partition, wanted, oldest if oldest > wanted else None)
@@ -258,7 +260,7 @@ class KafkaInput:
             self._add_partitions(consumer, found.partitions)
 
     def _add_partitions(self, consumer: Consumer, found: Iterable[int]) -> None:
-        topic = _TopicOf(consumer, self._options.topic, self._problems)
+        topic = TopicOfBroker(consumer, self._options.topic, self._problems)
         added = {partition: topic.ends(partition)[0] for partition in sorted(found) if partition not in self._read_to}
         for partition, place in added.items():
             self._next[partition] = self._read_to[partition] = place
@@ -330,34 +332,6 @@ class KafkaInput:
     def _committed(self, error: KafkaError | None, _: Sequence[TopicPartition]) -> None:
         if error is not None:
             logger.warning("%s: the offsets of group %s were not committed: %s", self._where, self._group, error.str())
-
-
-class _TopicOf:
-    """Asks brokers about a topic."""
-
-    def __init__(self, consumer: Consumer, name: str, problems: Problems) -> None:
-        self._consumer = consumer
-        self._name = name
-        self._problems = problems
-
-    def ends(self, partition: int) -> tuple[int, int]:
-        """The offset of the oldest record of a partition, and that of the next one that somebody writes."""
-        try:
-            found = self._consumer.get_watermark_offsets(TopicPartition(self._name, partition), timeout=_ANSWER_S)
-        except KafkaException as error:
-            raise self._problems.failure(error.args[0]) from error
-        if found is None:
-            raise self._problems.failure()
-        return found
-
-    def at_time(self, partitions: Sequence[int], timestamp: int) -> Mapping[int, int]:
-        """By partition the offset of the first record that is not older; of the next one where there is none."""
-        asked = [TopicPartition(self._name, partition, timestamp) for partition in partitions]
-        try:
-            found = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S)
-        except KafkaException as error:
-            raise self._problems.failure(error.args[0]) from error
-        return {each.partition: each.offset if each.offset >= 0 else self.ends(each.partition)[1] for each in found}
 
 
 def _place(record: Message) -> str:

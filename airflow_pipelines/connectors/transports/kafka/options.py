@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
 
-from airflow_pipelines.connectors.transports.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
+from airflow_pipelines.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
 
 PropertyValue: TypeAlias = str | int | float | bool
 _SERVERS: Final = "bootstrap.servers"

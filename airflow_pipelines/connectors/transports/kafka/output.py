@@ -15,10 +15,11 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.encode import encode_rows
-from airflow_pipelines.connectors.transports.kafka.failures import Problems, configuration, served
+from airflow_pipelines.connectors.transports.kafka.failures import connector_problems
 from airflow_pipelines.connectors.transports.kafka.options import KafkaOutputOptions
-from airflow_pipelines.connectors.transports.kafka.properties import SHARED_PROPERTIES
 from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.kafka.problems import configuration, served
+from airflow_pipelines.kafka.properties import SHARED_PROPERTIES
 
 _ANSWER_S: Final = 5.0
 """How long a broker may take for an answer."""
@@ -48,7 +49,7 @@ class KafkaOutput:
         self._encoder = context.new_encoder()
         self._headers: list[tuple[str, str | bytes | None]] = [(each.key, each.data) for each in options.headers]
         self._where = f"kafka_output {options.topic}"
-        self._problems = Problems(self._where, options.bootstrap_servers)
+        self._problems = connector_problems(self._where, options.bootstrap_servers)
         self._producer: Producer | None = None
         self._failed: KafkaError | None = None
 
