@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.connectors.formats.values import INTEGER_RANGES, REAL_OVERFLOW
+from airflow_pipelines.connectors.formats.numbers import INTEGER_RANGES, REAL_OVERFLOW
 from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
 from airflow_pipelines.program.relations import Column

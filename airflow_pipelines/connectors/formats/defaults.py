@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
-from airflow_pipelines.connectors.formats.values import Converter
 from airflow_pipelines.engine.schema import EvaluatedDefaults, RelationSchema
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.program.relations import Column

@@ -8,8 +8,9 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
-from airflow_pipelines.connectors.formats.values import Converter, text_converter
+from airflow_pipelines.connectors.formats.values import text_converter
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.defaults import Defaults, Now, wall_clock
 from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, ValueForms
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
-from airflow_pipelines.connectors.formats.values import Converter, is_null_text, json_converter, text_converter
+from airflow_pipelines.connectors.formats.values import is_null_text, json_converter, text_converter
 from airflow_pipelines.engine.schema import RelationSchema
 
 

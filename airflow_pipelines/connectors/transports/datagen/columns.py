@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.flavors import PANDAS_FORMS
+from airflow_pipelines.connectors.formats.numbers import INTEGER_RANGES
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
-from airflow_pipelines.connectors.formats.values import INTEGER_RANGES, json_converter
+from airflow_pipelines.connectors.formats.values import json_converter
 from airflow_pipelines.connectors.transports.datagen.draws import FloatingNumbers, WholeNumbers
 from airflow_pipelines.connectors.transports.datagen.fake_texts import SEVERAL, FakeTexts
 from airflow_pipelines.connectors.transports.datagen.makers import Maker, Nothing, Nulls, OneOf, PlanProblem
