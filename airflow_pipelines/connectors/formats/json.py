@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.formats import jsontext
@@ -24,6 +25,7 @@ _DEBEZIUM = {"c": (False, True), "r": (False, True), "u": (True, True), "d": (Tr
 _ACTIONS = frozenset({"insert", "delete", "update"})
 _Change: TypeAlias = tuple[Op, list[Any], list[str] | None]
 _BOM = b"\xef\xbb\xbf"
+_OPENED, _CLOSED = b"{}"
 
 
 class JsonOptions(BaseModel):
@@ -94,12 +96,9 @@ class JsonParser:
         """Add what documents say that are one object each; False when they have to be read one by one."""
         if self._vectorised is None or self._options.array:
             return False
-        texts = [document.strip() for document in documents]
-        # What begins and ends like an object cannot be a part of one with its neighbours, and so many rows are one of each.
-        if not all(text.startswith(b"{") and text.endswith(b"}") for text in texts):
-            return False
-        read = self._vectorised.read(b"\n".join(texts))
-        if read is None or read.records != len(texts):
+        lines = _lines_of_objects(documents) or _lines_of_objects([document.strip() for document in documents])
+        read = None if lines is None else self._vectorised.read(lines)
+        if read is None or read.records != len(documents):
             return False
         buffer.add_changes(read.columns, read.operations)
         return True
@@ -232,6 +231,23 @@ class JsonParser:
         if action == "update":
             return Op.UPDATE, *self._reader.update(row)
         raise RecordProblem(f"{excerpt(action, 40)!r} is not a change; wanted insert, delete or update")
+
+
+def _lines_of_objects(documents: Sequence[bytes]) -> bytes | None:
+    """Documents one after the other, None unless each begins and ends like an object.
+
+    Such a one cannot be a part of an object with its neighbours; so if there are as many objects as documents, each is one.
+    """
+    lines = b"\n".join(documents)
+    if not lines:
+        return None
+    places = np.frombuffer(lines, np.uint8)
+    sizes = np.fromiter(map(len, documents), np.int64, len(documents))
+    ends = np.cumsum(sizes + 1) - 2
+    # An empty document seems to end before it begins, with a line break.
+    if (places[ends - sizes + 1] == _OPENED).all() and (places[ends] == _CLOSED).all():
+        return lines
+    return None
 
 
 def _skip_space(text: str, at: int) -> int:

@@ -100,28 +100,32 @@ class DocumentMessages:
     def parse_messages(self, messages: Messages) -> ParsedMessages:
         """What messages say; those that can be read together are."""
         buffer = RowBuffer(self._schema)
-        present: list[tuple[int, bytes]] = []
-        for number, value in enumerate(messages.values):
-            if value:
-                present.append((number, value))
-            elif value is not None or not self._parser.repeats_deletes:
-                buffer.reject(number, NO_PAYLOAD)
+        documents = [value for value in messages.values if value]
+        numbers: Sequence[int] = range(len(documents))
+        if len(documents) < len(messages.values):
+            numbers = [number for number, value in enumerate(messages.values) if value]
+            self._reject_missing(messages, buffer)
         self._parser.begin()
-        self._read(present, buffer)
+        self._read(numbers, documents, buffer)
         parsed = buffer.finish(0, len(messages.values))
         errors = (RecordError(error.index, error.message.removeprefix(_FIRST)) for error in parsed.errors)
         return ParsedMessages(parsed.changes, parsed.records, tuple(errors), parsed.num_errors)
 
-    def _read(self, messages: Sequence[tuple[int, bytes]], buffer: RowBuffer) -> None:
-        """Read messages together; where that does not work, each half of them, so that a bad one costs few others any time."""
-        if len(messages) > _FEW:
-            if self._parser.read_together([value for _, value in messages], buffer):
+    def _reject_missing(self, messages: Messages, buffer: RowBuffer) -> None:
+        for number, value in enumerate(messages.values):
+            if not value and (value is not None or not self._parser.repeats_deletes):
+                buffer.reject(number, NO_PAYLOAD)
+
+    def _read(self, numbers: Sequence[int], documents: Sequence[bytes], buffer: RowBuffer) -> None:
+        """Read documents together; where that does not work, each half of them, so that a bad one costs few others any time."""
+        if len(documents) > _FEW:
+            if self._parser.read_together(documents, buffer):
                 return
-            middle = len(messages) // 2
-            self._read(messages[:middle], buffer)
-            self._read(messages[middle:], buffer)
+            middle = len(documents) // 2
+            self._read(numbers[:middle], documents[:middle], buffer)
+            self._read(numbers[middle:], documents[middle:], buffer)
             return
-        for number, value in messages:
+        for number, document in zip(numbers, documents, strict=True):
             buffer.document = number
-            self._parser.read_document(value, buffer)
+            self._parser.read_document(document, buffer)
         buffer.document = None
