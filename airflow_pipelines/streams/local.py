@@ -17,9 +17,10 @@ from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Element
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Chain, Plan
 from airflow_pipelines.streams.keys import group_to_task
+from airflow_pipelines.streams.known_splits import KnownSplits
 from airflow_pipelines.streams.loop import ChainTask, Channel, TaskPart, TaskSnapshot, owned_pages
 from airflow_pipelines.streams.operators.base import TaskSettings
-from airflow_pipelines.streams.operators.source import SourceOperator
+from airflow_pipelines.streams.operators.source import Read, SourceOperator
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
 from airflow_pipelines.streams.watermark_watch import WatermarkWatch
 
@@ -135,6 +136,7 @@ class LocalRunner:
             self._tasks[chain.number] = [
                 task_of_plan(plan, chain, index, self._settings, self._step_clock) for index in range(chain.parallelism)
             ]
+            _share_splits(chain, self._tasks[chain.number])
         try:
             self._load(pages)
             for chain in reversed(plan.chains):
@@ -392,6 +394,15 @@ def task_of_plan(plan: Plan, chain: Chain, index: int, settings: TaskSettings, c
     into = [(link, plan.chains[link.source].parallelism) for link in plan.into(chain)]
     out = [(link, plan.chains[link.target]) for link in plan.out_of(chain)]
     return ChainTask(chain, index, into, out, settings, clock)
+
+
+def _share_splits(chain: Chain, tasks: Iterable[ChainTask]) -> None:
+    """Have the tasks that read a source agree on which splits it has."""
+    reads = chain.head.node.operator
+    if isinstance(reads, Read):
+        known = KnownSplits(reads.source, chain.parallelism)
+        for task in tasks:
+            task.known_splits = known
 
 
 def _refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:

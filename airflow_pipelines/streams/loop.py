@@ -25,6 +25,7 @@ from airflow_pipelines.streams.fanout import Fanout
 from airflow_pipelines.streams.graph.chains import Chain, Link, Step
 from airflow_pipelines.streams.grouping import GroupedInput
 from airflow_pipelines.streams.keys import group_to_task
+from airflow_pipelines.streams.known_splits import KnownSplits
 from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.operators.base import Operator, OperatorContext, TaskSettings
 from airflow_pipelines.streams.operators.source import SourceOperator
@@ -110,6 +111,8 @@ class ChainTask:
         self.exchanges: dict[Link, ExchangeWriter] = {}
         self.metrics: dict[str, MetricGroup] = {}
         self.has_ended = False
+        self.known_splits: KnownSplits | None = None
+        """Of the source that the task reads, when it shares them with others."""
         self._out = out
         self._names: dict[object, str] = {
             (link.number, upstream): f"task {upstream + 1} of {link.source_name!r}"
@@ -164,9 +167,7 @@ class ChainTask:
                 self.load(uid, page_id, page)
         for uid, page_id, page in pages:
             self.load(uid, page_id, page)
-        for step in self.chain.steps:
-            self.operators[step.node.id] = step.node.operator.create()
-            self._fanouts[(step.node.id, None)] = Fanout(step, step.node.convert)
+        self._create_operators()
         for step in self.chain.steps:
             for edge in step.inputs:
                 self._fanout(edge.source, edge.tag).to_operator(self.operators[step.node.id], edge.port)
@@ -192,6 +193,13 @@ class ChainTask:
         self._head: Operator | GroupedInput = head
         if self._settings.is_batch and self.chain.head.node.operator.is_keyed:
             self._head = GroupedInput(head)
+
+    def _create_operators(self) -> None:
+        for step in self.chain.steps:
+            self.operators[step.node.id] = step.node.operator.create()
+            self._fanouts[(step.node.id, None)] = Fanout(step, step.node.convert)
+        if self.source is not None:
+            self.source.known_splits = self.known_splits
 
     def _announce(self) -> None:
         """Tell the readers how far event time has come, and what is idle: after a restore their number, and so their channels, may

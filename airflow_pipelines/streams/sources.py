@@ -65,6 +65,9 @@ class Source(ABC):
     gives_timestamps = True
     """Whether it may know timestamps of its elements."""
 
+    look_interval: float | None = None
+    """Seconds between two looks for splits that have appeared. Such a source never ends; None for one whose splits stay."""
+
     @property
     @abstractmethod
     def is_bounded(self) -> bool:
@@ -90,6 +93,15 @@ class Source(ABC):
         :returns: descriptions that can be pickled; called once, when a program starts without a checkpoint. None when they are
             not known yet: the loop is told of them later
         """
+
+    def more_splits(self, known: Sequence[Any]) -> Sequence[Any]:
+        """Look for splits that have appeared. Called between two readings, which wait for it.
+
+        :param known: descriptions of those that there are
+        :returns: those of others; none by default
+        """
+        del known
+        return ()
 
     @abstractmethod
     def open(self, split: Any, position: Any | None) -> SourceReader:

@@ -27,9 +27,8 @@ class Write(OperatorSpec):
         return SinkOperator(self.sink)
 
     def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
-        """What was prepared and perhaps not committed: each task commits a part of it."""
-        prepared = [each for state in states for each in state]
-        return prepared[index::parallelism]
+        """What was prepared and perhaps not committed: one task commits all of it, since its order may count."""
+        return [each for state in states for each in state] if index == 0 else []
 
     def user_objects(self) -> Mapping[str, Any]:
         """The sink."""

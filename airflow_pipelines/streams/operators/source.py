@@ -9,6 +9,7 @@ from typing import Any
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_operator
+from airflow_pipelines.streams.known_splits import KnownSplits
 from airflow_pipelines.streams.operators.base import Operator, OperatorSpec, Timestamps
 from airflow_pipelines.streams.operators.event_time import EventTime
 from airflow_pipelines.streams.sources import Source, SourceReader
@@ -76,15 +77,20 @@ class SourceOperator(Operator):
         self._combination: Combination
         self._idle = False
         self._ended = False
+        self._is_stopped = False
+        self.known_splits: KnownSplits | None = None
+        """Shared by the tasks that read the source in one process; made when the operator is opened, where nobody gave any."""
 
     def open(self, state: Any | None) -> None:
         """Open the readers of this task at their positions."""
         kept: dict[int, tuple[Any, Any, bool]] = {}
         self._combination = Combination((), self.current_watermark)
+        known = self.known_splits = self.known_splits or KnownSplits(self._spec.source, self.context.subtask.parallelism)
         if state is None:
-            descriptions = self._spec.source.splits(self.context.subtask.parallelism)
+            descriptions = known.first()
         else:
             descriptions, kept = state
+            known.go_on_with(descriptions or ())
         if descriptions is not None:
             self._add_splits(descriptions, kept)
             self._idle = state is not None and self._combination.all_idle
@@ -109,7 +115,7 @@ class SourceOperator(Operator):
     def _add_splits(self, descriptions: Sequence[Any], kept: Mapping[int, tuple[Any, Any, bool]]) -> None:
         subtask = self.context.subtask
         known = 0 if self._descriptions is None else len(self._descriptions)
-        self._descriptions = descriptions
+        self._descriptions = tuple(descriptions)
         added = [
             self._open_split(number, descriptions[number], *kept.get(number, (None, None, False)))
             for number in range(known, len(descriptions))
@@ -145,6 +151,7 @@ class SourceOperator(Operator):
     def stop_reading(self) -> None:
         """Let the input end where it is."""
         self._descriptions = self._descriptions or ()
+        self._is_stopped = True
         for split in self._splits:
             split.finished = True
 
@@ -156,16 +163,34 @@ class SourceOperator(Operator):
         :returns: how many elements were read
         """
         number = 0
+        self._look_for_splits()
         for split in self._splits:
             if not split.finished:
                 self._look_for_input(split)
                 number += self._poll_split(split, limits.get(split.number, default))
         self._tell_idleness()
-        if not self._ended and self._descriptions is not None and all(split.finished for split in self._splits):
+        if not self._ended and self._has_nothing_left:
             self._ended = True
             if self.current_watermark < MAX_TIMESTAMP:
                 self._advance(MAX_TIMESTAMP)
         return number
+
+    @property
+    def _has_nothing_left(self) -> bool:
+        if self._descriptions is None or (self._spec.source.look_interval is not None and not self._is_stopped):
+            return False
+        return all(split.finished for split in self._splits)
+
+    def _look_for_splits(self) -> None:
+        if self._descriptions is None or self._is_stopped or self.known_splits is None:
+            return
+        try:
+            found = self.known_splits.look()
+            if len(found) > len(self._descriptions):
+                self._add_splits(found, {})
+        except Exception as error:
+            note_operator(error, self.name, "looking for splits that have appeared")
+            raise
 
     def _look_for_input(self, split: _Split) -> None:
         if split.reader.has_input != split.had_input:

@@ -8,7 +8,7 @@ from typing import Any
 from airflow_pipelines.streams.failures import note_operator
 from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.reading.messages import Given
-from airflow_pipelines.streams.reading.outbox import MESSAGE_ELEMENTS, Outbox, Piece, Taken
+from airflow_pipelines.streams.reading.outbox import MESSAGE_ELEMENTS, MoreSplits, Outbox, Piece, Taken
 from airflow_pipelines.streams.reading.positions import SourcePosition
 from airflow_pipelines.streams.reading.source_reading import NamedSource
 from airflow_pipelines.streams.worker.messages import FeedKind, SourceFeed, elements_payload
@@ -58,6 +58,9 @@ class SourceGiving:
             if self._is_new:
                 yield SourceFeed(uid, -1, FeedKind.SPLITS, len(taken.begins.split_descriptions()))
         for piece in taken.pieces:
+            if isinstance(piece, MoreSplits):
+                yield SourceFeed(uid, -1, FeedKind.SPLITS, piece.number)
+                continue
             yield from self._elements(piece)
             if piece.is_last:
                 yield SourceFeed(uid, piece.split, FeedKind.ENDED)
@@ -84,6 +87,10 @@ class SourceGiving:
                 to_bytes(value, f"an element of {self._source.name!r}")
             raise
 
-    def _move_on(self, pieces: Sequence[Piece]) -> None:
+    def _move_on(self, taken: Sequence[Piece | MoreSplits]) -> None:
+        for more in taken:
+            if isinstance(more, MoreSplits):
+                self._position = self._position.with_splits(more.splits)
+        pieces = [piece for piece in taken if isinstance(piece, Piece)]
         positions = {piece.split: piece.position.to_bytes() for piece in pieces}
         self._position = self._position.after(positions, (piece.split for piece in pieces if piece.is_last))

@@ -34,16 +34,28 @@ class Piece:
     is_last: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class MoreSplits:
+    """The source has more splits, which have numbers behind the others.
+
+    :param splits: pickled descriptions of all of them
+    :param number: how many there are
+    """
+
+    splits: bytes
+    number: int
+
+
 @dataclass(slots=True)
 class Taken:
     """What was read.
 
-    :param pieces: elements, in order
+    :param pieces: elements, in order, and splits before their elements
     :param begins: where the reading began; told once, before any element
     :param has_ended: whether nothing follows
     """
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Piece | MoreSplits] = field(default_factory=list)
     begins: SourcePosition | None = None
     has_ended: bool = False
 
@@ -59,7 +71,7 @@ class Outbox:
         self._wanted = threading.Condition(lock)
         self._arrived = threading.Condition(lock)
         self._most = 0
-        self._pieces: deque[Piece] = deque()
+        self._pieces: deque[Piece | MoreSplits] = deque()
         self._elements = 0
         self._begins: SourcePosition | None = None
         self._idle = False
@@ -129,6 +141,15 @@ class Outbox:
             if self._somebody_waits or self.room() <= 0:
                 self._tell()
 
+    def add_splits(self, more: MoreSplits) -> None:
+        """Splits have appeared.
+
+        :param more: all of them
+        """
+        with self._arrived:
+            self._pieces.append(more)
+            self._tell()
+
     def set_idle(self) -> None:
         """The source has nothing more at the moment: what is there is not held back any longer."""
         with self._arrived:
@@ -190,9 +211,9 @@ class Outbox:
         taken = Taken(begins=self._begins)
         self._begins = None
         number = 0
-        while self._pieces and (number == 0 or number + len(self._pieces[0].values) <= most):
+        while self._pieces and (number == 0 or number + _elements(self._pieces[0]) <= most):
             piece = self._pieces.popleft()
-            number += len(piece.values)
+            number += _elements(piece)
             taken.pieces.append(piece)
         self._elements -= number
         if not taken.pieces and taken.begins is None and self._failure is not None:
@@ -220,9 +241,13 @@ class Outbox:
         self._arrived.notify_all()
 
 
-def _merged(last: Piece, piece: Piece, most: int) -> bool:
+def _elements(piece: Piece | MoreSplits) -> int:
+    return len(piece.values) if isinstance(piece, Piece) else 0
+
+
+def _merged(last: Piece | MoreSplits, piece: Piece, most: int) -> bool:
     """Put elements behind others of the same split, where they fit into one message."""
-    if last.split != piece.split or len(last.values) + len(piece.values) > most:
+    if isinstance(last, MoreSplits) or last.split != piece.split or len(last.values) + len(piece.values) > most:
         return False
     if last.timestamps is None and piece.timestamps is not None:
         last.timestamps = [None] * len(last.values)

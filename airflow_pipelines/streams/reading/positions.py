@@ -74,6 +74,14 @@ class SourcePosition:
         """
         return replace(self, positions={**self.positions, **positions}, ended=self.ended.union(ended))
 
+    def with_splits(self, splits: bytes) -> SourcePosition:
+        """The same place of a source that has more splits.
+
+        :param splits: pickled descriptions of all splits
+        :returns: the position
+        """
+        return replace(self, splits=splits)
+
     def split_descriptions(self) -> Sequence[Any]:
         """The descriptions of all splits."""
         descriptions: Sequence[Any] = pickle.loads(self.splits)  # noqa: S301 (the pipeline's own storage)

@@ -14,7 +14,7 @@ from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_operator
 from airflow_pipelines.streams.function_source import FunctionReader
 from airflow_pipelines.streams.pickled import to_bytes
-from airflow_pipelines.streams.reading.outbox import Outbox, Piece
+from airflow_pipelines.streams.reading.outbox import MoreSplits, Outbox, Piece
 from airflow_pipelines.streams.reading.positions import KeptPosition, SourcePosition
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.sources import Source, SourceReader
@@ -66,6 +66,9 @@ class SourceReading:
         self._start = position
         self._outbox = outbox
         self._splits: list[_Split] = []
+        self._descriptions: list[Any] = []
+        self._look_interval = source.source.look_interval
+        self._next_look = 0.0
         self._turn: deque[_Split] = deque()
         self._wait = _SHORTEST_WAIT
         self._has_ended = False
@@ -97,21 +100,39 @@ class SourceReading:
         if self._start is None:
             with self._noting("looking for its splits"):
                 descriptions = _listed(self._source.name, source.splits(self._source.parallelism))
-            splits = to_bytes(descriptions, f"the description of the splits of {self._source.name!r}")
-            position = SourcePosition(source.position_kind, splits)
+            position = SourcePosition(source.position_kind, self._to_bytes(descriptions))
         else:
             position = SourcePosition.from_bytes(self._start, self._source.name, source.position_kind)
             descriptions = list(position.split_descriptions())
+        self._descriptions = descriptions
         for number, description in enumerate(descriptions):
             if number not in position.ended:
-                with self._noting(f"opening split {number}"):
-                    self._splits.append(
-                        _Split(number, source.open_in(self._subtask(number), description, position.of_split(number)))
-                    )
-        self._turn.extend(self._splits)
+                self._open_split(number, description, position.of_split(number))
         self._outbox.begin(position)
-        if not self._turn:
-            self._end()
+        self._end_if_nothing_follows()
+
+    def _open_split(self, number: int, description: Any, position: Any | None) -> None:
+        with self._noting(f"opening split {number}"):
+            split = _Split(number, self._source.source.open_in(self._subtask(number), description, position))
+        self._splits.append(split)
+        self._turn.append(split)
+
+    def _look_for_splits(self) -> None:
+        if self._look_interval is None or time.monotonic() < self._next_look:
+            return
+        with self._noting("looking for splits that have appeared"):
+            more = list(self._source.source.more_splits(tuple(self._descriptions)))
+        self._next_look = time.monotonic() + self._look_interval
+        if not more:
+            return
+        first = len(self._descriptions)
+        self._descriptions += more
+        self._outbox.add_splits(MoreSplits(self._to_bytes(self._descriptions), len(self._descriptions)))
+        for number, description in enumerate(more, first):
+            self._open_split(number, description, None)
+
+    def _to_bytes(self, descriptions: list[Any]) -> bytes:
+        return to_bytes(descriptions, f"the description of the splits of {self._source.name!r}")
 
     def _subtask(self, split: int) -> SubtaskInfo:
         source = self._source
@@ -123,9 +144,10 @@ class SourceReading:
             job_parameters=source.job_parameters,
         )
 
-    def _end(self) -> None:
-        self._has_ended = True
-        self._outbox.end()
+    def _end_if_nothing_follows(self) -> None:
+        if not self._turn and self._look_interval is None:
+            self._has_ended = True
+            self._outbox.end()
 
     def _do_what_is_wanted(self) -> None:
         committed = self._outbox.take_commit()
@@ -133,7 +155,9 @@ class SourceReading:
             self._commit(committed)
         if self._outbox.room() <= 0:
             self._outbox.wait_until_wanted(None)
-        elif self._read_in_turn():
+            return
+        self._look_for_splits()
+        if self._read_in_turn():
             self._wait = _SHORTEST_WAIT
         else:
             self._outbox.set_idle()
@@ -160,8 +184,8 @@ class SourceReading:
                 self._turn.popleft()
             else:
                 self._turn.rotate(-1)
-        if not self._turn and not self._outbox.is_closed:
-            self._end()
+        if not self._outbox.is_closed:
+            self._end_if_nothing_follows()
         return found
 
     def _poll(self, split: _Split, limit: int) -> bool:

@@ -25,6 +25,7 @@ class FedSource(Source):
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self.look_interval = source.look_interval
         self.readers: dict[int, FedReader] = {}
 
     @property
