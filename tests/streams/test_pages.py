@@ -3,17 +3,16 @@
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.state.page_layout import EXPIRY, NEVER, find
+from airflow_pipelines.streams.state.page_update import FEW, updated
 from airflow_pipelines.streams.state.pages import (
-    EXPIRY,
-    NEVER,
     PageRows,
     Row,
     StoredPage,
-    find,
     framed,
     kept_in,
     key_hashes,
@@ -57,6 +56,34 @@ def test_a_changed_page_is_what_a_dict_would_be(before, changes):
     for number, data in enumerate(again.data):
         found = tuple(NEVER if column is None else column[number] for column in again.times)
         assert found == expected[key_in(data)][1]
+
+
+@given(
+    before=st.dictionaries(KEYS, st.tuples(st.binary(), st.tuples(TIMES, TIMES, TIMES)), min_size=1),
+    changes=st.dictionaries(KEYS, st.one_of(st.none(), st.tuples(st.binary(), st.tuples(TIMES, TIMES, TIMES))), max_size=FEW + 1),
+    now=st.one_of(st.none(), st.integers(-(2**63), NEVER - 1)),
+)
+@example(before={b"a": (b"1", (NEVER,) * 3), b"b": (b"2", (NEVER,) * 3)}, changes={b"a": (b"longer", (NEVER,) * 3)}, now=None)
+@example(before={b"a": (b"1", (4, 5, 6)), b"b": (b"2", (1, NEVER, 9))}, changes={b"b": (b"2", (NEVER, NEVER, 8))}, now=5)
+@example(before={b"a": (b"1", (4, 5, 6))}, changes={b"c": (b"3", (2, NEVER, NEVER)), b"": (b"", (3, 1, 7))}, now=6)
+def test_a_few_changes_give_the_same_page_whether_it_is_taken_apart_or_not(before, changes, now):
+    page = page_of(row(key, *kept) for key, kept in before.items())
+    given_changes = {key: None if kept is None else row(key, *kept) for key, kept in changes.items()}
+    rows = PageRows.of(page.data)
+    rows.change(given_changes)
+    copied = updated(page.data, given_changes, now)
+    columns = PageRows.of(page.data).times
+    fits = all(
+        kept is not None and all(time == NEVER or columns[number] is not None for number, time in enumerate(kept[1]))
+        for kept in changes.values()
+    )
+    if not fits or len(changes) > FEW or (now is not None and rows.expired(now)):
+        assert copied is None
+        return
+    again = PageRows.of(copied.data)
+    assert (again.bits, again.data) == (rows.bits, rows.data)
+    assert again.stored() == rows.stored()
+    assert copied.due == rows.stored().due
 
 
 def test_keys_with_one_hash_are_told_apart_and_a_hash_is_not_found_across_two_others():

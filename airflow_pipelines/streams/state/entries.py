@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeAlias, cast
 from airflow_pipelines.streams.errors import NoKeyError
 from airflow_pipelines.streams.keys import is_plain, plain_key
 from airflow_pipelines.streams.pickled import to_bytes
-from airflow_pipelines.streams.state.pages import NEVER, Row, framed
+from airflow_pipelines.streams.state.page_layout import NEVER
+from airflow_pipelines.streams.state.pages import Row, framed
 
 EVENT_TIME = 0
 PROCESSING_TIME = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from airflow_pipelines.streams.state.pages import Due, PageId, StoredPage
@@ -120,7 +121,7 @@ class SpilledPages(PageStorage):
 
     def __init__(self, most_bytes: int, folder: str | None = None) -> None:
         self._most_bytes = most_bytes
-        self._recent: dict[PageId, StoredPage] = {}
+        self._recent: OrderedDict[PageId, StoredPage] = OrderedDict()  # a dict looks for its first key among removed ones
         self._recent_bytes = 0
         self._spilled: dict[PageId, tuple[Slot, Due]] = {}
         self._file = ScratchFile(folder)

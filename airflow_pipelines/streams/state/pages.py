@@ -1,8 +1,4 @@
-"""Pages: the bytes in which entries of keys are at rest.
-
-A page begins with an index: for each entry a hash of its key, where it ends, and when it wants to be looked at. The entries follow,
-each pickled alone. So one entry is read without the others, and a page is changed or split by copying the bytes of the others.
-"""
+"""Pages: the bytes in which entries of keys are at rest (their layout is in ``page_layout.py``), and their entries as columns."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from itertools import accumulate, compress
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
-from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.state.page_layout import BITS, EXPIRY, NEVER, TIMES, Layout, header
 
 PageId: TypeAlias = tuple[int, int, int]
 """Key group, depth, and the lowest bits of the second hash of its keys: as many as it is deep."""
@@ -22,15 +18,8 @@ Due: TypeAlias = tuple[int | None, int | None]
 
 _SPREAD = 0x9E3779B97F4A7C15
 _BITS = 0xFFFFFFFF
-NEVER = (1 << 63) - 1
-"""Stands for no time in the index of a page."""
 NEVER_DUE: Due = (None, None)
-_VERSION = 1
-_HEADER = struct.Struct("<BBxxI")
 _U32 = struct.Struct("<I")
-_TIMES = 3
-"""Times of an entry: of its next timer in event time, and in processing time, and when something in it expires first."""
-EXPIRY = 2
 _FEW = 8
 
 
@@ -99,41 +88,6 @@ def kept_in(data: bytes) -> bytes:
     return data[4 + _U32.unpack_from(data)[0] :]
 
 
-def find(page: bytes, bits: int, key: bytes) -> bytes | None:
-    """What is kept for a key, without a look at other entries.
-
-    :param page: bytes of the page
-    :param bits: second hash of the key
-    :param key: its canonical bytes
-    :returns: the kept bytes, None when the page does not have the key
-    :raises StreamProgramError: when these are no bytes of a page
-    """
-    flags, count = _header(page)
-    wanted, prefix = _U32.pack(bits), _U32.pack(len(key)) + key
-    first = _HEADER.size
-    ends = first + 4 * count
-    body = ends + 4 * count + 8 * count * flags.bit_count()
-    at = page.find(wanted, first, ends)
-    while at >= 0:
-        number, unaligned = divmod(at - first, 4)
-        if not unaligned:
-            start = body + (_U32.unpack_from(page, ends + 4 * number - 4)[0] if number else 0)
-            if page.startswith(prefix, start):
-                return page[start + len(prefix) : body + _U32.unpack_from(page, ends + 4 * number)[0]]
-        at = page.find(wanted, at + 1, ends)
-    return None
-
-
-def _header(page: bytes) -> tuple[int, int]:
-    version, flags, count = _HEADER.unpack_from(page)
-    if version != _VERSION:
-        raise StreamProgramError(
-            f"A page of state has the layout {version}, and this release reads {_VERSION}: it was written by another release, or"
-            " is damaged. Start without this state, or with the release that wrote it."
-        )
-    return flags, count
-
-
 class PageRows:
     """The entries of a page as columns, to be changed and written again. What is kept is not decoded."""
 
@@ -142,7 +96,7 @@ class PageRows:
     def __init__(self) -> None:
         self.bits: list[int] = []
         self.data: list[bytes] = []
-        self.times: list[list[int] | None] = [None] * _TIMES
+        self.times: list[list[int] | None] = [None] * TIMES
 
     @staticmethod
     def of(page: bytes | None) -> PageRows:
@@ -155,17 +109,15 @@ class PageRows:
         rows = PageRows()
         if page is None:
             return rows
-        flags, count = _header(page)
-        at = _HEADER.size + 8 * count
-        numbers = struct.unpack_from(f"<{2 * count}I", page, _HEADER.size)
+        layout = Layout.of(page)
+        count = layout.entries
+        numbers = struct.unpack_from(f"<{2 * count}I", page, BITS)
         rows.bits = list(numbers[:count])
-        for column in range(_TIMES):
-            if flags >> column & 1:
-                rows.times[column] = list(struct.unpack_from(f"<{count}q", page, at))
-                at += 8 * count
-        start = at
+        for column, at in layout.times():
+            rows.times[column] = list(struct.unpack_from(f"<{count}q", page, at))
+        start = layout.body
         for length in numbers[count:]:
-            end = at + length
+            end = layout.body + length
             rows.data.append(page[start:end])
             start = end
         return rows
@@ -279,7 +231,7 @@ class PageRows:
         :returns: the length of what :meth:`stored` makes
         """
         columns = sum(times is not None for times in self.times)
-        return _HEADER.size + (8 + 8 * columns) * len(self.bits) + sum(map(len, self.data))
+        return BITS + (8 + 8 * columns) * len(self.bits) + sum(map(len, self.data))
 
     def parts(self, depth: int, levels: int) -> list[PageRows]:
         """Split by bits of the second hash.
@@ -315,5 +267,5 @@ class PageRows:
                 columns.append(struct.pack(f"<{len(self.bits)}q", *times or ()))
         count = len(self.bits)
         index = struct.pack(f"<{2 * count}I", *self.bits, *accumulate(map(len, self.data)))
-        data = b"".join([_HEADER.pack(_VERSION, flags, count), index, *columns, *self.data])
+        data = b"".join([header(flags, count), index, *columns, *self.data])
         return StoredPage(data, (due[0], due[1]))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from airflow_pipelines.streams.state.due_pages import DuePages
+from airflow_pipelines.streams.state.page_layout import find
 from airflow_pipelines.streams.state.page_storage import PageStorage
 from airflow_pipelines.streams.state.page_tree import DEEPEST, PageTree
-from airflow_pipelines.streams.state.pages import PageId, PageRows, StoredPage, find
+from airflow_pipelines.streams.state.page_update import updated
+from airflow_pipelines.streams.state.pages import PageId, PageRows, Row, StoredPage
 
 PAGE_BYTES = 8 * 1024
 _ROWS_OF_A_PART = 4
@@ -124,6 +126,21 @@ class PagesAtRest:
         :returns: the entries, none when there is no such page
         """
         return PageRows.of(self._storage.read(page_id))
+
+    def update(self, page_id: PageId, changes: Mapping[bytes, Row | None], now: int | None) -> bool:
+        """Change a few entries of a page that stays one page.
+
+        :param page_id: its id
+        :param changes: entries by their canonical keys, None for one that is no more
+        :param now: processing time in ms, None where nothing expires
+        :returns: whether that was done; if not, who calls takes the page apart and puts it together
+        """
+        page = self._storage.read(page_id)
+        new = None if page is None else updated(page, changes, now)
+        if new is None or len(new.data) > PAGE_BYTES:
+            return False
+        self._keep(page_id, new)
+        return True
 
     def put(self, page_id: PageId, rows: PageRows) -> None:
         """Keep these entries in place of those that a page had. It splits when they are too many.

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from airflow_pipelines.streams.keys import canonical_bytes
 from airflow_pipelines.streams.state.descriptors import StateDescriptor
 from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry, EntryCodec, Sweeper, restored
+from airflow_pipelines.streams.state.page_layout import NEVER
 from airflow_pipelines.streams.state.page_storage import MemoryPages, PageStorage
 from airflow_pipelines.streams.state.page_tree import place, place_of_key
-from airflow_pipelines.streams.state.pages import NEVER, PageId, PageRows, Row, StoredPage, kept_in, key_in
+from airflow_pipelines.streams.state.pages import PageId, PageRows, Row, StoredPage, kept_in, key_in
 from airflow_pipelines.streams.state.pages_at_rest import PageChanges, PageMarks, PagesAtRest
 
 HOT_KEYS = 200_000
@@ -72,7 +74,9 @@ class KeyedStore:
         self._hot_keys = hot_keys
         self._entries: dict[bytes, Entry] = {}
         self._changes: dict[Entry, None] = {}
-        self._waiting: dict[PageId, dict[bytes, Row | None]] = {}
+        self._waiting: OrderedDict[PageId, dict[bytes, Row | None]] = (
+            OrderedDict()
+        )  # a dict looks for its first key among removed ones
         self._waiting_bytes = 0
         self._round: list[Entry] = []
         self._codec = EntryCodec()
@@ -288,15 +292,19 @@ class KeyedStore:
     def _write(self, page_id: PageId) -> None:
         """Write what waits for a page."""
         changes = self._waiting[page_id]
-        rows = self._pages.rows(page_id)
-        rows.change(changes)
         now = self._codec.now()
-        if now is not None:
-            self._sweep(rows, now)
-        self._pages.put(page_id, rows)
+        if not self._pages.update(page_id, changes, now):
+            self._rewrite(page_id, changes, now)
         self._waiting_bytes -= sum(map(_weight, changes.values()))
         del self._waiting[page_id]
         self._pages.spill()
+
+    def _rewrite(self, page_id: PageId, changes: dict[bytes, Row | None], now: int | None) -> None:
+        rows = self._pages.rows(page_id)
+        rows.change(changes)
+        if now is not None:
+            self._sweep(rows, now)
+        self._pages.put(page_id, rows)
 
     def _sweep(self, rows: PageRows, now: int) -> None:
         swept: dict[bytes, Row | None] = {}
@@ -319,8 +327,8 @@ class KeyedStore:
                 self._forget(entry)
             entry.is_changed = False
         self._changes.clear()
-        while self._waiting:
-            self._write(next(iter(self._waiting)))
+        for page_id in list(self._waiting):
+            self._write(page_id)
 
     # snapshots
 

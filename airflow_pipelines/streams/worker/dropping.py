@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.state.description import BROADCAST_PREFIX
-from airflow_pipelines.streams.state.pages import NEVER, PageRows, Row, StoredPage, framed, kept_in, key_in
+from airflow_pipelines.streams.state.page_layout import NEVER
+from airflow_pipelines.streams.state.pages import PageRows, Row, StoredPage, framed, kept_in, key_in
 
 
 def without_states(page: StoredPage, names: Collection[str]) -> StoredPage | None:
