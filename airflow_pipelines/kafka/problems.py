@@ -82,6 +82,11 @@ class Problems(Generic[FailureT]):
         """Whether no broker can be reached, or one refuses to serve."""
         return self._down or self._refused is not None or self.fatal is not None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a broker refuses to serve, which does not pass by itself."""
+        return self._refused is not None
+
     def failure(self, error: KafkaError | None = None) -> FailureT:
         """Why nothing comes or goes.
 

@@ -12,12 +12,32 @@ from airflow_pipelines.datastream.connectors.file_source import (
 )
 from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from airflow_pipelines.datastream.connectors.jdbc_source import JdbcSource, JdbcSourceBuilder
-from airflow_pipelines.datastream.connectors.kafka import KafkaConsumer, KafkaNotAvailableError, KafkaProducer, Semantic
+from airflow_pipelines.datastream.connectors.kafka import (
+    ConsumerRecord,
+    DeliveryGuarantee,
+    KafkaConsumer,
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaProducer,
+    KafkaRecordDeserializationSchema,
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaSink,
+    KafkaSinkBuilder,
+    KafkaSource,
+    KafkaSourceBuilder,
+    KafkaTopicPartition,
+    KafkaTopicSelector,
+    ProducerRecord,
+    Semantic,
+)
 from airflow_pipelines.datastream.connectors.number_sequence import NumberSequenceSource
 
 __all__ = [
     "BucketAssigner",
     "BucketContext",
+    "ConsumerRecord",
+    "DeliveryGuarantee",
     "FileEnumeratorProvider",
     "FileSink",
     "FileSource",
@@ -29,10 +49,21 @@ __all__ = [
     "JdbcSource",
     "JdbcSourceBuilder",
     "KafkaConsumer",
-    "KafkaNotAvailableError",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
     "KafkaProducer",
+    "KafkaRecordDeserializationSchema",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+    "KafkaTopicSelector",
     "NumberSequenceSource",
     "OutputFileConfig",
+    "ProducerRecord",
     "RollingPolicy",
     "Semantic",
     "Sink",

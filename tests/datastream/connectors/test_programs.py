@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.datastream import Duration, MapFunction, StreamExecutionEnvironment, Types, WatermarkStrategy
-from airflow_pipelines.datastream.common import Encoder, JobStatus, RestartStrategies, SimpleStringSchema
+from airflow_pipelines.datastream.common import Encoder, JobStatus, RestartStrategies
 from airflow_pipelines.datastream.connectors import (
     BucketAssigner,
     FileSink,
     FileSource,
     JdbcConnectionOptions,
     JdbcSink,
-    KafkaConsumer,
-    KafkaNotAvailableError,
     NumberSequenceSource,
     StreamFormat,
     StreamingFileSink,
@@ -103,14 +101,6 @@ def test_rows_are_written_to_a_database(tmp_path: Path) -> None:
     environment.execute()
     with sqlite3.connect(tmp_path / "t.db") as connection:
         assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == [(1, "a"), (2, "b")]
-
-
-def test_kafka_is_refused_when_the_program_starts() -> None:
-    environment = _environment()
-    consumer = KafkaConsumer("orders", SimpleStringSchema(), {"bootstrap.servers": "host:9092"})
-    environment.add_source(consumer).print()
-    with pytest.raises(KafkaNotAvailableError, match="reads orders with Kafka"):
-        environment.execute()
 
 
 def test_functions_import_the_files_of_the_program(tmp_path: Path) -> None:

@@ -1,0 +1,168 @@
+"""Finds the partitions that a source reads, and where each begins and ends."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from airflow_pipelines.datastream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, Start
+from airflow_pipelines.datastream.connectors.kafka.reading_settings import ReadingSettings
+from airflow_pipelines.kafka.problems import Problems
+from airflow_pipelines.kafka.topics import TopicOfBroker
+from airflow_pipelines.streams.errors import StreamProgramError
+
+Split: TypeAlias = tuple[str, int, int, int | None]
+"""Topic, number of the partition, offset of the first record, and offset behind the last one; None for no end."""
+
+_ANSWER_S: Final = 5.0
+"""How long a broker may take for an answer."""
+_LOOK_S: Final = 1.0
+_INTERNAL: Final = "__"
+
+_Key: TypeAlias = tuple[str, int]
+
+
+class KafkaPlaces:
+    """Asks brokers what a source needs to know.
+
+    :param settings: what is read
+    :param consumer: asks
+    :param problems: says why there is no answer
+    :param where: the source, for messages
+    """
+
+    def __init__(self, settings: ReadingSettings, consumer: Consumer, problems: Problems[StreamProgramError], where: str) -> None:
+        self._settings = settings
+        self._consumer = consumer
+        self._problems = problems
+        self._where = where
+
+    def first_splits(self) -> list[Split]:
+        """The partitions that there are, in the order of their topics and numbers.
+
+        :raises StreamProgramError: when they cannot be found out
+        """
+        partitions = self._partitions(_ANSWER_S)
+        starts = self._offsets(self._settings.starting, partitions, "starting")
+        stopping = self._settings.stopping
+        stops: dict[_Key, int | None] = {**dict.fromkeys(partitions)}
+        if stopping is not None:
+            stops = {**self._offsets(stopping, partitions, "stopping")}
+        return [(*key, starts[key], stops[key]) for key in partitions]
+
+    def new_splits(self, known: Iterable[Split]) -> list[Split]:
+        """Partitions that were made since, from their beginnings.
+
+        :param known: those that are read
+        """
+        read = {(topic, partition) for topic, partition, *_ in known}
+        try:
+            found = self._partitions(_LOOK_S)
+            return [(*key, self._ends(key)[0], None) for key in found if key not in read]
+        except StreamProgramError:
+            # A broker that is away is reported by those who read; the next look finds what this one would have.
+            return []
+
+    def _partitions(self, patience: float) -> list[_Key]:
+        choice = self._settings.choice
+        if choice.partitions:
+            existing = set(self._existing({each.topic for each in choice.partitions}, patience))
+            missing = [
+                f"{each.topic}/{each.partition}" for each in choice.partitions if (each.topic, each.partition) not in existing
+            ]
+            if missing:
+                raise StreamProgramError(f"{self._where}: there is no partition {', '.join(missing)} at {self._settings.servers}")
+            return [(each.topic, each.partition) for each in choice.partitions]
+        if choice.pattern is None:
+            return self._existing(choice.topics, patience)
+        pattern = re.compile(choice.pattern)
+        topics = self._ask(None, patience)
+        wanted = [name for name in topics if pattern.fullmatch(name) and not name.startswith(_INTERNAL)]
+        return sorted((name, number) for name in wanted for number in topics[name].partitions)
+
+    def _existing(self, names: Iterable[str], patience: float) -> list[_Key]:
+        found: list[_Key] = []
+        for name in sorted(names):
+            topic = self._ask(name, patience)[name]
+            if topic.error is not None:
+                raise StreamProgramError(
+                    f"{self._where}: topic {name!r} cannot be read at {self._settings.servers}: {topic.error.str()}. Make it,"
+                    " correct its name, or use set_topic_pattern() for topics that are made later"
+                )
+            found += ((name, number) for number in sorted(topic.partitions))
+        return found
+
+    def _ask(self, name: str | None, patience: float) -> dict[str, Any]:
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                # None stands for all topics.
+                return dict(self._consumer.list_topics(name, timeout=_LOOK_S).topics)
+            except KafkaException as error:
+                # What a broker refuses is not in the answer.
+                self._consumer.poll(0)
+                if self._problems.are_serious or time.monotonic() > deadline:
+                    raise self._problems.failure(error.args[0]) from error
+
+    def _offsets(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[_Key], what: str) -> dict[_Key, int]:
+        match initializer.kind:
+            case Start.EARLIEST:
+                return {key: self._ends(key)[0] for key in partitions}
+            case Start.LATEST:
+                return {key: self._ends(key)[1] for key in partitions}
+            case Start.TIMESTAMP:
+                return self._at_time(partitions, initializer.at)
+            case Start.COMMITTED | Start.OFFSETS:
+                return self._known(initializer, partitions, what)
+
+    def _known(self, initializer: KafkaOffsetsInitializer, partitions: Sequence[_Key], what: str) -> dict[_Key, int]:
+        found = {(each.topic, each.partition): offset for each, offset in initializer.given}
+        others = [key for key in partitions if key not in found]
+        if self._settings.group is not None and others:
+            found.update(self._committed(others))
+        for key in others:
+            if key not in found:
+                found[key] = self._after_nothing(initializer.reset_strategy, key, what)
+        return found
+
+    def _after_nothing(self, strategy: KafkaOffsetResetStrategy, key: _Key, what: str) -> int:
+        match strategy:
+            case KafkaOffsetResetStrategy.EARLIEST:
+                return self._ends(key)[0]
+            case KafkaOffsetResetStrategy.LATEST:
+                return self._ends(key)[1]
+            case KafkaOffsetResetStrategy.NONE:
+                raise self._nothing_known(key, what)
+
+    def _nothing_known(self, key: _Key, what: str) -> StreamProgramError:
+        group = self._settings.group
+        missing = "no offset was given" if group is None else f"the group {group!r} has committed no offset"
+        return StreamProgramError(
+            f"{self._where}: {missing} for partition {key[1]} of {key[0]}, so its {what} offset is not known. Give a"
+            " KafkaOffsetResetStrategy with the offsets"
+        )
+
+    def _committed(self, keys: Sequence[_Key]) -> dict[_Key, int]:
+        try:
+            found = self._consumer.committed([TopicPartition(*key) for key in keys], timeout=_ANSWER_S)
+        except KafkaException as error:
+            raise self._problems.failure(error.args[0]) from error
+        for each in found:
+            if each.error is not None:
+                raise self._problems.failure(each.error)
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def _ends(self, key: _Key) -> tuple[int, int]:
+        return TopicOfBroker(self._consumer, key[0], self._problems).ends(key[1])
+
+    def _at_time(self, partitions: Sequence[_Key], timestamp: int) -> dict[_Key, int]:
+        found: dict[_Key, int] = {}
+        for topic in sorted({topic for topic, _ in partitions}):
+            numbers = [number for name, number in partitions if name == topic]
+            asked = TopicOfBroker(self._consumer, topic, self._problems).at_time(numbers, timestamp)
+            found.update({(topic, number): offset for number, offset in asked.items()})
+        return found

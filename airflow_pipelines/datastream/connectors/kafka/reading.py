@@ -1,0 +1,342 @@
+"""Reads partitions of Kafka with one client for all of them."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from airflow_pipelines.datastream.connectors.kafka.offsets import KafkaOffsetResetStrategy
+from airflow_pipelines.datastream.connectors.kafka.places import KafkaPlaces, Split
+from airflow_pipelines.datastream.connectors.kafka.properties import GROUP, client_properties
+from airflow_pipelines.datastream.connectors.kafka.reading_settings import ReadingSettings
+from airflow_pipelines.datastream.connectors.kafka.records import ConsumerRecord, ValueOnly
+from airflow_pipelines.kafka.problems import Problems, configuration
+from airflow_pipelines.kafka.topics import TopicOfBroker
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.sources import Polled, SourceReader
+
+_log = logging.getLogger("airflow_pipelines.datastream")
+_MOST_WAITING: Final = 20_000
+"""When so many records of a partition wait, no more of it are asked for."""
+_NO_GROUP: Final = "airflow-pipelines-stream-program"
+"""The client wants one, also when nothing is committed."""
+_NO_LIMIT_MS: Final = 86_400_000
+_NO_TIMESTAMP: Final = 0
+
+_Key = tuple[str, int]
+
+
+class KafkaReading:
+    """A client, and the partitions that are read with it."""
+
+    def __init__(self, settings: ReadingSettings) -> None:
+        """Connect.
+
+        :param settings: what is read
+        :raises StreamProgramError: when a property has a bad value
+        """
+        self._settings = settings
+        self._where = f"KafkaSource {settings.choice}"
+        servers = client_properties({"servers": settings.servers})["servers"]
+        self._problems = Problems(self._where, servers, "the source", StreamProgramError, StreamProgramError)
+        self._consumer = self._new_consumer()
+        self._places = KafkaPlaces(settings, self._consumer, self._problems, self._where)
+        self._partitions: dict[_Key, PartitionReader] = {}
+        self._commits: dict[_Key, int] = {}
+        self._is_down = False
+
+    def _new_consumer(self) -> Consumer:
+        config = configuration(
+            {GROUP: _NO_GROUP, "max.poll.interval.ms": _NO_LIMIT_MS, **client_properties(self._settings.properties)},
+            self._problems,
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            auto_offset_reset="error",
+            enable_partition_eof=True,
+        )
+        try:
+            return Consumer({**config, "on_commit": self._committed})
+        except (KafkaException, ValueError, TypeError) as error:
+            problem = error.args[0] if error.args else error
+            text = problem.str() if isinstance(problem, KafkaError) else str(problem)
+            raise StreamProgramError(f"{self._where}: a property has no value that Kafka's client accepts: {text}") from error
+
+    def first_splits(self) -> Sequence[Split]:
+        """The partitions that there are, with the places where each begins and ends.
+
+        :raises StreamProgramError: when they cannot be found out
+        """
+        return self._places.first_splits()
+
+    def new_splits(self, known: Iterable[Split]) -> Sequence[Split]:
+        """Partitions that were made since.
+
+        :param known: the partitions that are read
+        """
+        found = self._places.new_splits(known)
+        for topic, partition, offset, _ in found:
+            _log.info("%s: partition %d of %s is new, and read from offset %d", self._where, partition, topic, offset)
+        return found
+
+    def reader(self, split: Split, position: int | None, on_close: Callable[[], None]) -> PartitionReader:
+        """Begin to read a partition.
+
+        :param split: the partition
+        :param position: the offset of the record that comes next; None for the first
+        :param on_close: called when its reader is closed
+        """
+        topic, partition, first, stop = split
+        reader = PartitionReader(self, (topic, partition), first if position is None else position, stop, on_close)
+        self._partitions[reader.key] = reader
+        if not reader.is_finished:
+            self._consumer.incremental_assign([TopicPartition(topic, partition, reader.next_offset)])
+        return reader
+
+    def receive(self, most: int) -> None:
+        """Have what has come given to the readers of its partitions. Does not wait for more.
+
+        :param most: how many records at most
+        :raises StreamProgramError: when a broker refuses, or records have been removed
+        """
+        self._commit_positions()
+        came = self._consumer.consume(most, 0)
+        if came:
+            self._note_up()
+        elif self._problems.are_serious:
+            self._note_down()
+        for message in came:
+            reader = self._partitions.get((message.topic() or "", message.partition() or 0))
+            if reader is None:
+                continue
+            error = message.error()
+            if error is None:
+                reader.take(message)
+            else:
+                self._event(reader, message, error)
+
+    def _event(self, reader: PartitionReader, message: Message, error: KafkaError) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            reader.end_at(message.offset() or 0)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._go_on_after_expiry(reader)
+        elif not error.retriable() and error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            raise self._problems.failure(error)
+        else:
+            _log.warning("%s: partition %d of %s: %s", self._where, reader.key[1], reader.key[0], error.str())
+
+    def _go_on_after_expiry(self, reader: PartitionReader) -> None:
+        topic, partition = reader.key
+        oldest, end = TopicOfBroker(self._consumer, topic, self._problems).ends(partition)
+        wanted = reader.wanted
+        strategy = self._settings.after_expiry
+        if strategy is KafkaOffsetResetStrategy.NONE:
+            raise StreamProgramError(
+                f"{self._where}: offset {wanted} of partition {partition} of {topic} comes next, and the topic has {oldest} to"
+                f" {end}: records were removed before they were read, or the topic was made anew. Keep records for longer"
+                " ('retention.ms' of the topic), or set the property 'auto.offset.reset' to 'earliest' or 'latest' to go on there"
+            )
+        place = oldest if strategy is KafkaOffsetResetStrategy.EARLIEST else end
+        _log.warning(
+            "%s: offset %d of partition %d of %s is not there any more; reading goes on at %d",
+            self._where,
+            wanted,
+            partition,
+            topic,
+            place,
+        )
+        reader.wanted = place
+        # A partition that has failed cannot be sought.
+        self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+        self._consumer.incremental_assign([TopicPartition(topic, partition, place)])
+
+    def _note_up(self) -> None:
+        self._problems.healed()
+        if self._is_down:
+            self._is_down = False
+            _log.warning("%s: a broker answers again", self._where)
+
+    def _note_down(self) -> None:
+        failure = self._problems.failure()
+        if self._problems.is_refused or self._problems.fatal is not None:
+            raise failure
+        if not self._is_down:
+            # The client goes on trying, and the program has other work to do.
+            self._is_down = True
+            _log.warning("%s", failure)
+
+    def pause(self, key: _Key) -> None:
+        """Ask for no more records of a partition."""
+        self._consumer.pause([TopicPartition(*key)])
+
+    def resume(self, key: _Key) -> None:
+        """Ask for more of them again."""
+        self._consumer.resume([TopicPartition(*key)])
+
+    def leave(self, key: _Key) -> None:
+        """Read a partition no more."""
+        if self._partitions.pop(key, None) is not None:
+            self.unassign(key)
+
+    def unassign(self, key: _Key) -> None:
+        """Have nothing of a partition brought here any more."""
+        try:
+            self._consumer.incremental_unassign([TopicPartition(*key)])
+        except KafkaException:
+            # It was not assigned.
+            return
+
+    def record_maker(self) -> Callable[[Message], Any]:
+        """What makes an element of a message."""
+        deserializer = self._settings.deserializer
+        if isinstance(deserializer, ValueOnly):
+            deserialize = deserializer.schema.deserialize
+            return lambda message: None if (value := message.value()) is None else deserialize(value)
+        return lambda message: deserializer.deserialize(_record(message))
+
+    def commit(self, key: _Key, offset: int) -> None:
+        """All before an offset is durable: the group is told with the next reading."""
+        if self._settings.commits:
+            self._commits[key] = offset
+
+    def _commit_positions(self) -> None:
+        if self._commits:
+            places = [TopicPartition(*key, offset) for key, offset in self._commits.items()]
+            self._commits.clear()
+            self._consumer.commit(offsets=places, asynchronous=True)
+
+    def _committed(self, error: KafkaError | None, _: Sequence[TopicPartition]) -> None:
+        if error is not None:
+            _log.warning("%s: the offsets of group %s were not committed: %s", self._where, self._settings.group, error.str())
+
+    def close(self) -> None:
+        """Let go of the brokers, and commit what was not committed yet."""
+        if self._commits and not self._problems.are_serious:
+            places = [TopicPartition(*key, offset) for key, offset in self._commits.items()]
+            try:
+                self._consumer.commit(offsets=places, asynchronous=False)
+            except KafkaException as error:
+                self._committed(error.args[0], places)
+        self._consumer.close()
+
+
+class PartitionReader(SourceReader):
+    """Reads a partition.
+
+    :param client: brings its records
+    :param key: topic and number
+    :param first: the offset of the record that comes next
+    :param stop: the first offset that is not read; None for no end
+    :param on_close: called once, when it is closed
+    """
+
+    def __init__(self, client: KafkaReading, key: _Key, first: int, stop: int | None, on_close: Callable[[], None]) -> None:
+        self.key = key
+        self.next_offset = first
+        self.wanted = first
+        self._client = client
+        self._stop = stop
+        self._on_close: Callable[[], None] | None = on_close
+        self._waiting: deque[Message] = deque()
+        self._element = client.record_maker()
+        self._is_paused = False
+        self._has_come_to_stop = self.is_finished = stop is not None and first >= stop
+
+    def take(self, message: Message) -> None:
+        """A record has come.
+
+        :param message: the record
+        """
+        offset = message.offset() or 0
+        if self._stop is not None and offset >= self._stop:
+            self._has_come_to_stop = True
+        elif not self._has_come_to_stop:
+            self._waiting.append(message)
+            self.wanted = offset + 1
+            if len(self._waiting) >= _MOST_WAITING and not self._is_paused:
+                self._is_paused = True
+                self._client.pause(self.key)
+
+    def end_at(self, offset: int) -> None:
+        """The partition was read to its end, which may have marks of transactions before it.
+
+        :param offset: of the record that somebody writes next
+        """
+        self.wanted = max(self.wanted, offset)
+        self._has_come_to_stop = self._has_come_to_stop or (self._stop is not None and offset >= self._stop)
+
+    def poll(self, limit: int) -> Polled:
+        """What has come."""
+        if self.is_finished:
+            return Polled([], finished=True)
+        if len(self._waiting) < limit and not self._has_come_to_stop:
+            self._client.receive(limit)
+        values: list[Any] = []
+        timestamps: list[int | None] = []
+        waiting, element = self._waiting, self._element
+        for _ in range(min(limit, len(waiting))):
+            message = waiting.popleft()
+            value = self._read(message, element)
+            self.next_offset = (message.offset() or 0) + 1
+            if value is not None:
+                values.append(value)
+                kind, timestamp = message.timestamp()
+                timestamps.append(None if kind == _NO_TIMESTAMP else timestamp)
+        if self._is_paused and len(waiting) < _MOST_WAITING // 2:
+            self._is_paused = False
+            self._client.resume(self.key)
+        return self._polled(values, timestamps)
+
+    def _polled(self, values: list[Any], timestamps: list[int | None]) -> Polled:
+        if not self._waiting:
+            # Nothing is left out between here and what is wanted next.
+            self.next_offset = max(self.next_offset, self.wanted)
+            if self._has_come_to_stop:
+                self.is_finished = True
+                self._client.unassign(self.key)
+        return Polled(values, timestamps, finished=self.is_finished)
+
+    def _read(self, message: Message, element: Callable[[Message], Any]) -> Any:
+        try:
+            return element(message)
+        except Exception as error:
+            error.add_note(f"in topic {message.topic()}, partition {message.partition()}, offset {message.offset()}")
+            raise
+
+    def position(self) -> int:
+        """The offset of the record that comes next."""
+        return self.next_offset
+
+    def commit(self, position: Any) -> None:
+        """See :meth:`SourceReader.commit`."""
+        self._client.commit(self.key, position)
+
+    def close(self) -> None:
+        """Let go of the client."""
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            self._client.leave(self.key)
+            on_close()
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    """Names and values of the headers of a message, in order."""
+    found = message.headers() or ()
+    pairs = found.items() if isinstance(found, dict) else found
+    return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)
+
+
+def _record(message: Message) -> ConsumerRecord:
+    kind, timestamp = message.timestamp()
+    return ConsumerRecord(
+        message.topic() or "",
+        message.partition() or 0,
+        message.offset() or 0,
+        None if kind == _NO_TIMESTAMP else timestamp,
+        message.key(),
+        message.value(),
+        _headers(message),
+    )

@@ -1,0 +1,83 @@
+"""Records as programs see them, and how they become elements."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.datastream.common.serialization import DeserializationSchema
+from airflow_pipelines.datastream.common.type_information import TypeInformation
+
+SCHEMA_HINT = "use SimpleStringSchema() or another schema that reads messages"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRecord:
+    """A record of a topic.
+
+    :param topic: the topic
+    :param partition: number of the partition
+    :param offset: its place there
+    :param timestamp: milliseconds since 1970; None for one without
+    :param key: the key's bytes; None for none
+    :param value: the value's bytes; None for none
+    :param headers: names and values, in order
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class KafkaRecordDeserializationSchema(ABC):
+    """Makes an element of a record with all that it has."""
+
+    @staticmethod
+    def value_only(value_deserialization_schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
+        """One that looks at values only. Records without a value are skipped.
+
+        :param value_deserialization_schema: makes an element of a value
+        :returns: the schema
+        """
+        return ValueOnly(
+            checks.instance("value_deserialization_schema", value_deserialization_schema, DeserializationSchema, SCHEMA_HINT)
+        )
+
+    @abstractmethod
+    def deserialize(self, record: ConsumerRecord) -> Any:
+        """The element of a record.
+
+        :param record: the record
+        :returns: the element; None for a record that is skipped
+        """
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the elements.
+
+        :returns: the type; None for one that is not known
+        """
+        return None
+
+
+class ValueOnly(KafkaRecordDeserializationSchema):
+    """Makes elements of values.
+
+    :param schema: does it
+    """
+
+    def __init__(self, schema: DeserializationSchema) -> None:
+        self.schema = schema
+
+    def deserialize(self, record: ConsumerRecord) -> Any:
+        """See :meth:`KafkaRecordDeserializationSchema.deserialize`."""
+        return None if record.value is None else self.schema.deserialize(record.value)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """See :meth:`KafkaRecordDeserializationSchema.get_produced_type`."""
+        return self.schema.get_produced_type()
