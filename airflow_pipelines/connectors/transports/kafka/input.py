@@ -60,7 +60,8 @@ class KafkaInput:
         self._consumer: Consumer | None = None
         self._next: dict[int, int] = {}
         self._read_to: dict[int, int] = {}
-        self._ended: set[int] = set()
+        self._ends: dict[int, int] = {}
+        """By partition where its end was when it was last told: the offset of the next record that somebody writes."""
         self._said_where = False
         self._looked_for_partitions = 0.0
         self._group = options.properties().get("group.id")
@@ -188,10 +189,9 @@ class KafkaInput:
             raise self._problems.failure()
         self._look_for_partitions(consumer)
         records = [message for message in came if message.error() is None or self._event(consumer, message)]
-        for record in records:
-            partition = record.partition() or 0
-            self._read_to[partition] = (record.offset() or 0) + 1
-            self._ended.discard(partition)
+        for partition, place in _places_after(records).items():
+            # Its end may have come with its last records, behind which there may be marks of transactions.
+            self._read_to[partition] = max(self._read_to[partition], place)
         if self._in_order is None:
             return records
         return self._ordered(consumer, self._in_order, records, most)
@@ -199,7 +199,7 @@ class KafkaInput:
     def _ordered(self, consumer: Consumer, in_order: InTimeOrder, records: Iterable[Message], most: int) -> list[Message]:
         for record in records:
             in_order.add(record)
-        for partition in self._ended:
+        for partition in self._ended():
             in_order.ended(partition)
         taken = in_order.take(most)
         full = in_order.full
@@ -217,9 +217,9 @@ class KafkaInput:
         if error is None:
             return True
         if error.code() == KafkaError._PARTITION_EOF:
-            self._ended.add(partition)
+            self._ends[partition] = message.offset() or 0
             # Marks of transactions have offsets, too.
-            self._read_to[partition] = max(self._read_to[partition], message.offset() or 0)
+            self._read_to[partition] = max(self._read_to[partition], self._ends[partition])
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._go_on_after_expiry(consumer, partition)
         elif error.code() in _NO_TOPIC:
@@ -270,17 +270,20 @@ class KafkaInput:
         if added:
             consumer.incremental_assign([TopicPartition(self._options.topic, *place) for place in added.items()])
 
+    def _ended(self) -> set[int]:
+        """The partitions that have been read to their ends."""
+        return {partition for partition, end in self._ends.items() if self._read_to[partition] <= end}
+
     def _has_ended(self, consumer: Consumer) -> bool:
-        if not self._options.enable_partition_eof or self._ended != set(self._read_to):
+        if not self._options.enable_partition_eof or self._ended() != set(self._read_to):
             return False
         self._looked_for_partitions = 0.0
         self._look_for_partitions(consumer)
-        return self._ended == set(self._read_to) and (self._in_order is None or self._in_order.is_empty)
+        return self._ended() == set(self._read_to) and (self._in_order is None or self._in_order.is_empty)
 
     def _advance(self, records: Iterable[Message]) -> None:
         """Note what comes after records that are given to the pipeline."""
-        for record in records:
-            self._next[record.partition() or 0] = (record.offset() or 0) + 1
+        self._next.update(_places_after(records))
         if self._in_order is None or self._in_order.is_empty:
             self._next.update(self._read_to)
 
@@ -332,6 +335,12 @@ class KafkaInput:
     def _committed(self, error: KafkaError | None, _: Sequence[TopicPartition]) -> None:
         if error is not None:
             logger.warning("%s: the offsets of group %s were not committed: %s", self._where, self._group, error.str())
+
+
+def _places_after(records: Iterable[Message]) -> dict[int, int]:
+    """The offset that comes next after records, by partition; those of one partition are in order."""
+    last = {record.partition(): record.offset() for record in records}
+    return {partition or 0: (offset or 0) + 1 for partition, offset in last.items()}
 
 
 def _place(record: Message) -> str:

@@ -6,9 +6,11 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, Message
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
 from airflow_pipelines.connectors.common_options import ConnectorOptions
@@ -73,6 +75,60 @@ class Reader:
 
     def close(self) -> None:
         self.input.close()
+
+
+class _Scripted:
+    """A consumer of two partitions that gives what it is told to, block by block."""
+
+    def __init__(self, *blocks: list[Message]) -> None:
+        self._blocks = list(blocks)
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions={0: None, 1: None})})
+
+    def get_watermark_offsets(self, *_: Any, **__: Any) -> tuple[int, int]:
+        return 0, 0
+
+    def consume(self, most: int, timeout_s: float) -> list[Message]:
+        if most > 1 or not self._blocks:
+            return self._blocks.pop(0) if self._blocks else []
+        return [self._blocks[0].pop(0)]
+
+    def assign(self, partitions: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _record(partition: int, offset: int) -> Message:
+    return Message("t", partition, offset, None, json.dumps({"id": offset}).encode())
+
+
+def _end(partition: int, offset: int) -> Message:
+    return Message("t", partition, offset, error=KafkaError(KafkaError._PARTITION_EOF))
+
+
+@pytest.mark.parametrize(
+    ("block", "ended"),
+    [
+        ([_record(0, 0), _record(0, 1), _end(0, 2), _record(1, 0), _end(1, 1)], True),
+        ([_end(1, 0), _record(0, 0), _end(0, 1), _record(1, 0)], False),
+        # The second offset is the mark of a transaction.
+        ([_record(0, 0), _end(0, 2), _end(1, 0)], True),
+    ],
+)
+def test_an_end_may_come_in_a_block_with_the_last_records(
+    monkeypatch: pytest.MonkeyPatch, block: list[Message], ended: bool
+) -> None:
+    records = sum(message.error() is None for message in block)
+    consumer = _Scripted(block)
+    monkeypatch.setattr(kafka_input.KafkaInput, "_new_consumer", lambda _: consumer)
+    reader = Reader("nobody", "t", **{"enable.partition.eof": True})
+    while reader.read(0.0) is not None and not reader.ended:
+        pass
+    assert reader.ended is ended
+    assert len(reader.ids) == records
 
 
 @pytest.fixture
