@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.transports.files.compression import Compressio
 from airflow_pipelines.connectors.transports.files.file_set_input import FileSetInput, Reading
 from airflow_pipelines.connectors.transports.files.listing import PathListing
 from airflow_pipelines.connectors.transports.files.readers import BLOCK_BYTES
-from airflow_pipelines.connectors.transports.files.store import FileStore
+from airflow_pipelines.connectors.transports.files.store import store_of_files
 from airflow_pipelines.engine.storage.connector_state import Position
 
 
@@ -61,7 +61,7 @@ class FileInput:
         except (ValueError, ImportError, TypeError) as error:
             raise ConnectorFailure(f"file_input cannot use path {path!r}: {error}") from error
         self._files = FileSetInput(
-            FileStore(filesystem, self._reading.context.format), PathListing(filesystem, inner), self._reading
+            store_of_files(filesystem, self._reading.context.format), PathListing(filesystem, inner), self._reading
         )
         self._files.start(position)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
@@ -14,13 +13,11 @@ from airflow_pipelines.connectors.transports.files.compression import Compressio
 from airflow_pipelines.connectors.transports.files.file_set_input import FileSetInput, Reading
 from airflow_pipelines.connectors.transports.files.listing import Found
 from airflow_pipelines.connectors.transports.files.readers import BLOCK_BYTES
-from airflow_pipelines.connectors.transports.files.remote import Fetch
-from airflow_pipelines.connectors.transports.files.store import FetchOf, FileStore, checked, fetch_by_fsspec, store_access
+from airflow_pipelines.connectors.transports.files.store import FetchingStore, store_access
 from airflow_pipelines.engine.storage.connector_state import Position
 
-_CONNECT_S: Final = 10
-_READ_S: Final = 60
-_SMALL_BYTES: Final = 1 << 20
+if TYPE_CHECKING:
+    from airflow_pipelines.connectors.transports.s3_client import S3Client
 
 
 class S3InputOptions(BaseModel):
@@ -83,9 +80,9 @@ class S3Input:
         :raises ConnectorFailure: when there is nothing to read or it may not be read
         :raises TransientConnectorFailure: when the service is away
         """
-        filesystem = _filesystem(self._options)
-        store = FileStore(filesystem, self._reading.context.format, _fetch_of(filesystem, self._options))
-        self._files = FileSetInput(store, _listing(filesystem, self._options), self._reading)
+        client = _client(self._options)
+        store = FetchingStore(client.fetch_of, self._reading.context.format, grows=False)
+        self._files = FileSetInput(store, _listing(client, self._options), self._reading)
         self._files.start(position)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
@@ -103,14 +100,14 @@ class PrefixListing:
 
     can_grow = False
 
-    def __init__(self, filesystem: Any, bucket: str, prefix: str) -> None:
+    def __init__(self, client: S3Client, bucket: str, prefix: str) -> None:
         """Make a listing.
 
-        :param filesystem: of s3fs
+        :param client: of the service
         :param bucket: the bucket's name
         :param prefix: how keys begin
         """
-        self._filesystem = filesystem
+        self._client = client
         self._bucket = bucket
         self._prefix = prefix
 
@@ -122,7 +119,7 @@ class PrefixListing:
         while True:
             with store_access(f"s3://{self._bucket}/{self._prefix}"):
                 try:
-                    page = self._filesystem.call_s3("list_objects_v2", **wanted)
+                    page = self._client.ask("list_objects_v2", **wanted)
                 except FileNotFoundError as error:
                     raise ConnectorFailure(f"s3_input: there is no bucket {self._bucket!r}. Check its name and region.") from error
             yield [
@@ -147,14 +144,14 @@ class KeyListing:
 
     can_grow = False
 
-    def __init__(self, filesystem: Any, bucket: str, keys: Sequence[str]) -> None:
+    def __init__(self, client: S3Client, bucket: str, keys: Sequence[str]) -> None:
         """Make a listing.
 
-        :param filesystem: of s3fs
+        :param client: of the service
         :param bucket: the bucket's name
         :param keys: of the objects
         """
-        self._filesystem = filesystem
+        self._client = client
         self._bucket = bucket
         self._keys = sorted(set(keys))
 
@@ -166,7 +163,7 @@ class KeyListing:
             path = f"{self._bucket}/{key}"
             with store_access(f"s3://{path}"):
                 try:
-                    info = self._filesystem.call_s3("head_object", Bucket=self._bucket, Key=key)
+                    info = self._client.ask("head_object", Bucket=self._bucket, Key=key)
                 except FileNotFoundError as error:
                     raise ConnectorFailure(f"s3_input: there is no object s3://{path}. Check bucket and key.") from error
             yield [Found(key, path, info["ContentLength"])]
@@ -175,70 +172,19 @@ class KeyListing:
         """Each object was looked for."""
 
 
-def _listing(filesystem: Any, options: S3InputOptions) -> PrefixListing | KeyListing:
+def _listing(client: S3Client, options: S3InputOptions) -> PrefixListing | KeyListing:
     if options.prefix is not None:
-        return PrefixListing(filesystem, options.bucket_name, options.prefix)
-    return KeyListing(filesystem, options.bucket_name, options.keys or (options.key or "",))
+        return PrefixListing(client, options.bucket_name, options.prefix)
+    return KeyListing(client, options.bucket_name, options.keys or (options.key or "",))
 
 
-def _filesystem(options: S3InputOptions) -> Any:
-    from s3fs import S3FileSystem
-
-    secret = options.aws_secret_access_key
-    return S3FileSystem(
-        anon=options.no_sign_request,
-        key=options.aws_access_key_id,
-        secret=None if secret is None else secret.get_secret_value(),
-        endpoint_url=options.endpoint_url,
-        client_kwargs={"region_name": options.region} if options.region else {},
-        config_kwargs={"connect_timeout": _CONNECT_S, "read_timeout": _READ_S},
-        skip_instance_cache=True,
-        use_listings_cache=False,
-    )
-
-
-def _fetch_of(filesystem: Any, options: S3InputOptions) -> FetchOf:
-    """What fetches parts of objects: Arrow's client for large ones, which costs less of a processor and asks for the size again.
-
-    :param filesystem: of s3fs
-    :param options: those of the connector
-    """
-    from pyarrow.fs import S3FileSystem
+def _client(options: S3InputOptions) -> S3Client:
+    # Imported late: the library is an extra.
+    from airflow_pipelines.connectors.transports.s3_client import S3Client
 
     secret = options.aws_secret_access_key
-    large = S3FileSystem(
-        anonymous=options.no_sign_request,
-        access_key=options.aws_access_key_id,
-        secret_key=None if secret is None else secret.get_secret_value(),
-        endpoint_override=options.endpoint_url,
-        region=options.region,
-        connect_timeout=_CONNECT_S,
-        request_timeout=_READ_S,
-    )
-
-    def fetch_of(found: Found) -> Fetch:
-        if (found.size or 0) <= _SMALL_BYTES:
-            return fetch_by_fsspec(filesystem, found)
-        return _LargeObject(large, found).fetch
-
-    return fetch_of
-
-
-class _LargeObject:
-    """An object whose parts are fetched by several threads."""
-
-    def __init__(self, filesystem: Any, found: Found) -> None:
-        self._filesystem = filesystem
-        self._found = found
-        self._lock = threading.Lock()
-        self._file: Any = None
-
-    def fetch(self, begin: int, end: int) -> bytes:
-        """The bytes between two offsets."""
-        with store_access(f"s3://{self._found.path}"):
-            with self._lock:
-                self._file = self._file or self._filesystem.open_input_file(self._found.path)
-            return checked(self._file.read_at(end - begin, begin), begin, end, self._found)
+    keys = None if options.aws_access_key_id is None or secret is None else (options.aws_access_key_id, secret.get_secret_value())
+    return S3Client(options.endpoint_url, options.region, keys, signs=not options.no_sign_request)
 
 
 S3_INPUT: Final = InputDefinition(

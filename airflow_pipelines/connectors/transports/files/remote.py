@@ -69,22 +69,25 @@ class BlockFile(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """As many bytes as asked for; fewer at the end of the file only."""
+        return bytes(self.read_buffer(size))
+
+    def read_buffer(self, size: int | None = -1) -> memoryview:
+        """The same without a copy where all is in one block. pyarrow looks for this method."""
         end = self._size if size is None or size < 0 else min(self._size, self._offset + size)
         parts = []
         while self._offset < end:
             number, begin = divmod(self._offset, self._block_bytes)
-            data = self._block(number)
-            part = data[begin : begin + end - self._offset]
+            part = memoryview(self._block(number))[begin : begin + end - self._offset]
             if not part:
                 raise EOFError(f"a block ends before byte {self._offset}")
             parts.append(part)
             self._offset += len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
     def readinto(self, buffer: Any) -> int:
         """Read into memory that is there."""
         view = memoryview(buffer).cast("B")
-        data = self.read(len(view))
+        data = self.read_buffer(len(view))
         view[: len(data)] = data
         return len(data)
 

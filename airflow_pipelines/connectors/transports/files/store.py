@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.files.listing import Found
@@ -17,7 +17,8 @@ _NO_KEYS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError", "P
 _LOCAL: Final = frozenset({"file", "local", "memory"})
 _ENDS_FIRST: Final = frozenset({"orc", "parquet"})
 """Formats whose files say at their end what is in them."""
-_THREADS: Final = 8
+THREADS: Final = 8
+"""So many parts of files are fetched at a time."""
 _FILES_AHEAD: Final = 16
 _BYTES_AHEAD: Final = 32 << 20
 """Of the files after the one that is read, so many begin to be fetched."""
@@ -26,25 +27,15 @@ FetchOf: TypeAlias = Callable[[Found], Fetch]
 """Gives what fetches parts of a file."""
 
 
-class FileStore:
-    """Opens files; those of other machines are fetched ahead."""
+class FileStore(Protocol):
+    """Opens files.
 
-    def __init__(self, filesystem: Any, format_name: str | None, fetch_of: FetchOf | None = None) -> None:
-        """Make a store.
+    :param grows: whether something may be appended to a file
+    :param is_local: whether they are on this machine
+    """
 
-        :param filesystem: of fsspec
-        :param format_name: of the files
-        :param fetch_of: gives what fetches parts of a file, for stores that have a faster way than fsspec
-        """
-        protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
-        self._filesystem = filesystem
-        self._fetch_of = fetch_of or (lambda found: fetch_by_fsspec(filesystem, found))
-        self._ends_first = format_name in _ENDS_FIRST
-        self.grows = not protocols & _OBJECT_STORES
-        """Whether something may be appended to a file."""
-        self.is_local = bool(protocols & _LOCAL)
-        self._pool = None if self.is_local else ThreadPoolExecutor(_THREADS, thread_name_prefix="fetch")
-        self._ahead: dict[str, BlockFile] = {}
+    grows: bool
+    is_local: bool
 
     def open(self, found: Found, later: Sequence[Found] = ()) -> Any:
         """A file, to be read anywhere.
@@ -52,13 +43,71 @@ class FileStore:
         :param found: the file
         :param later: those that are opened next, if all goes well
         """
-        if self._pool is None or found.size is None:
-            # No read-ahead cache: a followed file changes under it.
-            return self._filesystem.open(found.path, "rb", cache_type="none" if self.is_local else "readahead")
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+def store_of_files(filesystem: Any, format_name: str | None) -> FileStore:
+    """The files of a file system.
+
+    :param filesystem: of fsspec
+    :param format_name: of the files
+    """
+    protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
+    if protocols & _LOCAL:
+        return _LocalStore(filesystem)
+    store = FetchingStore(lambda found: fetch_by_fsspec(filesystem, found), format_name, grows=not protocols & _OBJECT_STORES)
+    store.open_unsized = lambda found: filesystem.open(found.path, "rb", cache_type="readahead")
+    return store
+
+
+class _LocalStore:
+    """Opens files of this machine."""
+
+    grows = True
+    is_local = True
+
+    def __init__(self, filesystem: Any) -> None:
+        self._filesystem = filesystem
+
+    def open(self, found: Found, later: Sequence[Found] = ()) -> Any:  # noqa: ARG002 - there is nothing to be done for them
+        """A file."""
+        # No read-ahead cache: a followed file changes under it.
+        return self._filesystem.open(found.path, "rb", cache_type="none")
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class FetchingStore:
+    """Opens files of other machines, which are fetched ahead."""
+
+    is_local = False
+
+    def __init__(self, fetch_of: FetchOf, format_name: str | None, *, grows: bool) -> None:
+        """Make a store.
+
+        :param fetch_of: gives what fetches parts of a file
+        :param format_name: of the files
+        :param grows: whether something may be appended to a file
+        """
+        self.grows = grows
+        self.open_unsized: Callable[[Found], Any] | None = None
+        """Opens a file whose size nobody knows; None where all sizes are known."""
+        self._fetch_of = fetch_of
+        self._ends_first = format_name in _ENDS_FIRST
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="fetch")
+        self._ahead: dict[str, BlockFile] = {}
+
+    def open(self, found: Found, later: Sequence[Found] = ()) -> Any:
+        """A file; the beginnings of those that come later are fetched meanwhile."""
+        if found.size is None and self.open_unsized is not None:
+            return self.open_unsized(found)
         file = self._ahead.pop(found.path, None)
         if file is None or file.size() != found.size:
-            file = self._fetched(found, self._pool)
-        self._expect(later, self._pool)
+            file = self._fetched(found)
+        self._expect(later)
         return file
 
     def close(self) -> None:
@@ -66,20 +115,19 @@ class FileStore:
         for file in self._ahead.values():
             file.close()
         self._ahead.clear()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _expect(self, later: Sequence[Found], pool: ThreadPoolExecutor) -> None:
+    def _expect(self, later: Sequence[Found]) -> None:
         fetched = 0
         for found in later[:_FILES_AHEAD]:
             if found.size is None or fetched > _BYTES_AHEAD:
                 return
             fetched += min(found.size, BLOCK_BYTES)
             if found.path not in self._ahead:
-                self._ahead[found.path] = self._fetched(found, pool)
+                self._ahead[found.path] = self._fetched(found)
 
-    def _fetched(self, found: Found, pool: ThreadPoolExecutor) -> BlockFile:
-        file = BlockFile(self._fetch_of(found), found.size or 0, pool)
+    def _fetched(self, found: Found) -> BlockFile:
+        file = BlockFile(self._fetch_of(found), found.size or 0, self._pool)
         if self._ends_first:
             file.want_end()
         return file
