@@ -46,6 +46,7 @@ PARTS = (
     Part("tpch", "benchmarks.tpch.speed", "change against recompute for the TPC-H queries"),
     Part("nexmark", "benchmarks.nexmark.speed", "throughput for the Nexmark queries, next to other systems"),
     Part("streams", "benchmarks.streams.speed", "throughput and latency of stream programs, next to other systems"),
+    Part("connectors", "benchmarks.connectors.speed", "inputs and outputs, next to the systems' own programs"),
     Part("spill", "benchmarks.spill", "state larger than memory"),
     Part("large_results", "benchmarks.large_results", "ten million rows through egress and queries"),
     Part("memory", "benchmarks.memory", "memory over many small steps"),

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from benchmarks.connectors.titles import TITLES
 from benchmarks.results_file import Results
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -25,6 +27,8 @@ _STREAM_SYSTEMS = {
     "flink_process_at_once": "PyFlink, processes, each element at once",
     "quix": "Quix Streams",
 }
+_WHOLE = 100
+"""From here on figures are shown as whole numbers."""
 _MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -58,6 +62,7 @@ def filled_in(page: str, results: Results) -> str:
         "stream_latency": _stream_latency,
         "stream_growth": _stream_growth,
         "stream_profile": _stream_profile,
+        **{f"connectors_{system}": partial(_connectors, TITLES[system]) for system in TITLES},
     }
     return _MARKED.sub(lambda match: f"{match[1]}\n{tables[match[2]](results)}\n\n{match[3]}", page)
 
@@ -161,6 +166,17 @@ def _stream_profile(results: Results) -> str:
     shares = {name: dated.measurement.value for name, dated in results.figures.items() if name.startswith(_STREAM_PROFILE)}
     ordered = sorted(shares.items(), key=lambda entry: -entry[1])
     return _table(("part", "share"), [(name.removeprefix(_STREAM_PROFILE), f"{share:.0%}") for name, share in ordered])
+
+
+def _connectors(titles: Mapping[str, str], results: Results) -> str:
+    rows = []
+    for name, title in titles.items():
+        if name in results.figures:
+            item = results.figures[name].measurement
+            value = f"{item.value:,.0f}" if item.value >= _WHOLE else f"{item.value:.2g}"
+            target = "" if item.target is None else f"{item.bound.value} {item.target:,g}"
+            rows.append((title, f"{value} {item.unit}", target))
+    return _table(("", "value", "target"), rows)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,25 +1,22 @@
 """Reading files: Parquet from S3 next to the same files on the disk, compressed text next to plain text, many small objects.
 
-The server of S3 runs in a process of its own on the same machine, so that its work costs the reader's time as well.
+The server of S3 runs in a process of its own on the same machine, so that its work costs the reader's time as well. What the
+libraries alone take for the same objects is measured beside: bytes by pyarrow's client and by s3fs, rows by pyarrow.
 """
 
 from __future__ import annotations
 
 import gzip
-import logging
-import multiprocessing
-import os
 import statistics
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.fs import S3FileSystem as PyarrowS3
 
 from airflow_pipelines.connectors.base import InputTransport
 from airflow_pipelines.connectors.definition import PipelineReference
@@ -31,6 +28,7 @@ from airflow_pipelines.program.relations import Column
 from airflow_pipelines.references import NO_REFERENCES
 from benchmarks.measure import Bound, Measurement, timed
 from benchmarks.options import Options
+from tools.object_server import object_server
 
 _ROWS: Final = 8_000_000
 _FILES: Final = 8
@@ -38,6 +36,8 @@ _SMALL_OBJECTS: Final = 1_000
 _ROUNDS: Final = 3
 _BUCKET: Final = "benchmark"
 _TARGET: Final = 1.3
+_KEY: Final = "benchmark"
+_KEYS: Final = {"aws_access_key_id": _KEY, "aws_secret_access_key": _KEY}
 _SCHEMA: Final = RelationSchema(
     "t",
     tuple(
@@ -49,25 +49,64 @@ _SCHEMA: Final = RelationSchema(
 
 def measure(options: Options) -> list[Measurement]:  # noqa: ARG001 - one size fits
     """Measure all."""
-    with tempfile.TemporaryDirectory() as name, _server() as endpoint:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _make(folder, endpoint)
-        return [*_parquet(folder, endpoint), *_text(folder), *_small(endpoint)]
+        _make(folder)
+        with object_server(folder) as endpoint:
+            return [*_parquet(folder / _BUCKET, endpoint), *_text(folder), *_small(endpoint)]
 
 
 def _parquet(folder: Path, endpoint: str) -> list[Measurement]:
-    """The same files in turns, so that what else the machine does is the same for both."""
-    local: list[float] = []
-    remote: list[float] = []
-    for _ in range(_ROUNDS):
-        local.append(_seconds(_local(folder / "parquet", "parquet"), _ROWS))
-        remote.append(_seconds(_remote(endpoint, "parquet/", "parquet"), _ROWS))
-    ratio = statistics.median(remote) / statistics.median(local)
+    """The same files in turns, so that what else the machine does is the same for all. The first turn warms up."""
+    keys = {"access_key": _KEY, "secret_key": _KEY, "endpoint_override": endpoint, "region": "us-east-1"}
+    ways: Mapping[str, Callable[[], float]] = {
+        "local": lambda: _seconds(_local(folder / "parquet", "parquet"), _ROWS),
+        "s3": lambda: _seconds(_remote(endpoint, "parquet/", "parquet"), _ROWS),
+        "s3_pyarrow": lambda: _rows_by_pyarrow(PyarrowS3(**keys)),
+        "s3_bytes_pyarrow": lambda: _bytes_by(PyarrowS3(**keys).open_input_stream),
+        "s3_bytes_s3fs": lambda: _bytes_by(_s3fs(endpoint).open),
+    }
+    took: dict[str, list[float]] = {}
+    for turn in range(_ROUNDS + 1):
+        for name, way in ways.items():
+            seconds = way()
+            if turn:
+                took.setdefault(name, []).append(seconds)
+    ratio = statistics.median(remote / local for remote, local in zip(took["s3"], took["local"], strict=True))
     return [
-        Measurement("connectors.parquet.local_s", statistics.median(local), "s"),
-        Measurement("connectors.parquet.s3_s", statistics.median(remote), "s"),
+        *(Measurement(f"connectors.parquet.{name}_s", statistics.median(times), "s") for name, times in took.items()),
         Measurement("connectors_parquet_s3_over_local", ratio, "x", _TARGET, Bound.AT_MOST),
     ]
+
+
+def _rows_by_pyarrow(filesystem: PyarrowS3) -> float:
+    """Seconds in which pyarrow reads the objects as a table, and nothing else is done with them."""
+    with timed() as watch:
+        rows = sum(pq.read_table(f"{_BUCKET}/{name}", filesystem=filesystem).num_rows for name in _object_names())
+    if rows != _ROWS:
+        raise RuntimeError(f"pyarrow read {rows} of {_ROWS} rows")
+    return watch.seconds
+
+
+def _bytes_by(open_object: Callable[[str], Any]) -> float:
+    """Seconds in which a client reads the bytes of the objects, one after the other."""
+    with timed() as watch:
+        for name in _object_names():
+            with open_object(f"{_BUCKET}/{name}") as file:
+                file.read()
+    return watch.seconds
+
+
+def _s3fs(endpoint: str) -> Any:
+    from s3fs import S3FileSystem
+
+    return S3FileSystem(
+        key=_KEY, secret=_KEY, endpoint_url=endpoint, client_kwargs={"region_name": "us-east-1"}, skip_instance_cache=True
+    )
+
+
+def _object_names() -> list[str]:
+    return [f"parquet/{number:03}.parquet" for number in range(_FILES)]
 
 
 def _text(folder: Path) -> list[Measurement]:
@@ -107,7 +146,7 @@ def _local(path: Path, format_name: str) -> InputTransport:
 
 
 def _remote(endpoint: str, prefix: str, format_name: str) -> InputTransport:
-    config = {"bucket_name": _BUCKET, "prefix": prefix, "region": "us-east-1", "endpoint_url": endpoint, **_keys()}
+    config = {"bucket_name": _BUCKET, "prefix": prefix, "region": "us-east-1", "endpoint_url": endpoint, **_KEYS}
     return _opened("s3_input", config, format_name)
 
 
@@ -116,19 +155,14 @@ def _opened(transport: str, config: dict[str, Any], format_name: str) -> InputTr
     return open_input(connector, _SCHEMA, NO_REFERENCES, PipelineReference("p", "benchmark"))
 
 
-def _keys() -> dict[str, str]:
-    return {"aws_access_key_id": "benchmark", "aws_secret_access_key": "benchmark"}
-
-
-def _make(folder: Path, endpoint: str) -> None:
-    import boto3
-
-    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **_keys())
-    client.create_bucket(Bucket=_BUCKET)
-    (folder / "parquet").mkdir()
+def _make(folder: Path) -> None:
+    """The files; those of the bucket are objects as well."""
+    bucket = folder / _BUCKET
+    (bucket / "parquet").mkdir(parents=True)
+    (bucket / "small").mkdir()
     random = np.random.default_rng(1)
     rows = _ROWS // _FILES
-    for number in range(_FILES):
+    for number, name in enumerate(_object_names()):
         table = pa.table(
             {
                 "id": np.arange(number * rows, (number + 1) * rows),
@@ -137,37 +171,14 @@ def _make(folder: Path, endpoint: str) -> None:
                 "note": pa.array([f"note {value}" for value in random.integers(0, 1_000_000, rows)]),
             }
         )
-        path = folder / "parquet" / f"{number:03}.parquet"
-        pq.write_table(table, path, row_group_size=125_000)
-        client.upload_file(str(path), _BUCKET, f"parquet/{path.name}")
+        pq.write_table(table, bucket / name, row_group_size=125_000)
     lines = "".join(f"{number},{number / 7},2026-01-02 03:04:05,note {number}\n" for number in range(_ROWS // 4)).encode()
     (folder / "t.csv").write_bytes(lines)
     (folder / "t.csv.gz").write_bytes(gzip.compress(lines, 6))
     for number in range(_SMALL_OBJECTS):
-        client.put_object(Bucket=_BUCKET, Key=f"small/{number:05}", Body=f"{number},1.5,2026-01-02 03:04:05,x\n".encode())
+        (bucket / "small" / f"{number:05}").write_bytes(f"{number},1.5,2026-01-02 03:04:05,x\n".encode())
 
 
-@contextmanager
-def _server() -> Iterator[str]:
-    """A server that speaks S3, and its address."""
-    ours, theirs = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
-    process.start()
-    try:
-        yield ours.recv()
-    finally:
-        process.terminate()
-        process.join(10)
-
-
-def _serve(address: Connection) -> None:
-    os.environ["AWS_ACCESS_KEY_ID"] = os.environ["AWS_SECRET_ACCESS_KEY"] = "benchmark"
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    address.send(f"http://{host}:{port}")
-    while True:
-        address.poll(3600)
+if __name__ == "__main__":
+    for figure in measure(Options()):
+        print(f"{figure.name} {figure.value:.3f} {figure.unit}")
