@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format bench fuzz chaos soak answers docs bench-quick compare-flink clean
+.PHONY: help setup demo test test-fast lint lint-types lint-style lint-imports warm format bench fuzz chaos soak answers docs bench-quick compare-flink clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -37,11 +37,22 @@ test-fast: setup ## Run the tests that start no JVM, no server and no other prog
 answers: setup ## Write anew what planner tests know of Spark's analyzer (tests/sql/answers.py)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --ask-spark --quiet $$(find tests/sql -name '*.answers.json' | sed 's/answers.json/py/')
 
-lint: setup ## Check style, types and which room imports which
+lint: lint-types lint-style lint-imports ## Check style, types and which room imports which
+
+lint-types: setup
+	$(BIN)/mypy
+
+lint-style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+
+lint-imports: setup
 	$(BIN)/lint-imports
+
+# What every process of a test run would otherwise do for itself in a clean checkout.
+warm: setup
+	@$(BIN)/python -m tools.class_archive
+	@$(BIN)/python -m pytest --collect-only -o addopts='-p no:schemathesis -p no:terminal'
 
 format: setup ## Format the code
 	$(BIN)/ruff check --fix --select I .

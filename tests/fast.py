@@ -59,11 +59,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--fast"):
-        return
     slow = [item for item in items if is_slow(item)]
-    items[:] = [item for item in items if not is_slow(item)]
-    config.hook.pytest_deselected(items=slow)
+    if config.getoption("--fast"):
+        items[:] = [item for item in items if not is_slow(item)]
+        config.hook.pytest_deselected(items=slow)
+    else:
+        # Files with such tests come first: they take longest, and at the end no process shall wait for another's last file.
+        files = {item.path for item in slow}
+        items.sort(key=lambda item: item.path not in files)
 
 
 def is_slow(item: pytest.Item) -> bool:

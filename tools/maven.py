@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 _POMS = Path(__file__).with_name("jars")
@@ -54,3 +55,23 @@ def _download(pom: Path, folder: Path) -> None:
         lines = (done.stdout + done.stderr).strip().splitlines()
         raise NoJarsError(f"Maven cannot download the jars of {pom.name}: {lines[0] if lines else 'no reason given'}")
     aside.rename(folder)
+
+
+def main(names: list[str]) -> int:
+    """Download sets of jars, so that nobody has to wait for them later.
+
+    :param names: as of :func:`jars`
+    :return: the exit code: 1 when a set cannot be had
+    """
+    code = 0
+    for name in names:
+        try:
+            jars(name)
+        except NoJarsError as error:
+            sys.stderr.write(f"{error}\n")
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

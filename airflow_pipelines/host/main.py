@@ -120,6 +120,7 @@ class Host:
         # so much has gathered that the JVM keeps hundreds of megabytes for Python objects that nobody uses any more.
         gc.collect()
         gc.freeze()
+        gc.enable()  # see submit.py
         if not self._register(plane.url):
             log.error("the host was ended before it came up")
             return 3

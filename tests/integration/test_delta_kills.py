@@ -58,7 +58,7 @@ class Writer:
         )
 
     def _run(self) -> None:
-        while not self._ended.wait(0.05):
+        while not self._ended.wait(0.15):
             with suppress(CommitFailedError):
                 self._change(self._dice.randrange(self._number))
                 self.commits += 1
@@ -136,9 +136,10 @@ def wait_until_equal(folder: Path, host: HostProcess) -> None:
 def wait_for_work(writer: Writer, folder: Path) -> None:
     """Let the pipeline deliver something, and the writer go on meanwhile."""
     before, commits, deadline = contents(folder, "merged"), writer.commits, time.monotonic() + WAIT_S
+    # To read a table takes much longer than to look at a number.
     while writer.commits < commits + 15 or contents(folder, "merged") == before:
         assert time.monotonic() < deadline, "nothing is delivered"
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 @pytest.mark.timeout(600)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tools import maven
 from tools.maven import NoJarsError, jars
 
 
@@ -29,3 +30,20 @@ def test_a_failed_download_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(NoJarsError, match=r"kafka\.xml: \[ERROR\] nobody answers"):
         jars("kafka")
     assert not [path for path in (tmp_path / "airflow-pipelines" / "jars").iterdir() if path.is_dir()]
+
+
+def test_sets_that_cannot_be_had_are_told_and_the_others_fetched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fetched(name: str) -> Path:
+        asked.append(name)
+        if name == "kafka":
+            raise NoJarsError("nobody answers")
+        return tmp_path
+
+    asked: list[str] = []
+    monkeypatch.setattr(maven, "jars", fetched)
+    assert maven.main(["kafka", "delta"]) == 1
+    assert asked == ["kafka", "delta"]
+    assert capsys.readouterr().err == "nobody answers\n"
+    assert maven.main(["delta"]) == 0

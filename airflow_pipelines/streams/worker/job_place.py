@@ -8,7 +8,7 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +59,7 @@ def in_place(place: JobPlace) -> Iterator[Printed]:
     """
     printed = Printed(io.StringIO(), io.StringIO())
     main, paths, variables, folder = sys.modules.get(_MAIN), list(sys.path), dict(os.environ), str(Path.cwd())
+    modules = set(sys.modules)
     with _logged_to(printed.stderr), contextlib.redirect_stdout(printed.stdout), contextlib.redirect_stderr(printed.stderr):
         try:
             _set_variables(place.environment)
@@ -70,7 +71,7 @@ def in_place(place: JobPlace) -> Iterator[Printed]:
             if main is not None:
                 sys.modules[_MAIN] = main
             sys.path[:] = paths
-            _forget_modules(place.folders)
+            _forget_modules(place.folders, sys.modules.keys() - modules)
             os.chdir(folder)
             _set_variables(variables)
 
@@ -83,10 +84,10 @@ def _set_variables(variables: Mapping[str, str]) -> None:
             os.environ[name] = value
 
 
-def _forget_modules(folders: tuple[str, ...]) -> None:
+def _forget_modules(folders: tuple[str, ...], names: Iterable[str]) -> None:
     """Another program may have modules of the same names."""
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
         is_of_program = file and any(folder and Path(file).is_relative_to(folder) for folder in folders)
         if is_of_program and not name.startswith("airflow_pipelines"):
             del sys.modules[name]
