@@ -18,6 +18,7 @@ from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.saving import save_checkpoint, save_recovery_point, show_end_of_streams
 from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.transactions import Transactions
 
@@ -114,8 +115,8 @@ class Checkpointer:
         interval = options.checkpoint_interval_s
         if interval is not None and options.storage and time.monotonic() - self._last >= interval:
             newest = live.durability.checkpoints.latest_listed()
-            is_new = newest is None or newest.steps != live.circuit.snapshot.step or live.endpoints.have_moved
-            if is_new and not live.endpoints.without_position:
+            is_new = newest is None or newest.steps != live.circuit.snapshot.step or live.endpoints.inputs.have_moved
+            if is_new and not live.endpoints.inputs.without_position:
                 self._take_or_delay(live, self.requests.request())
             self._last = time.monotonic()
         if self._opening.sync is not None:
@@ -131,7 +132,7 @@ class Checkpointer:
     def shorten_journal(self, live: LivePipeline) -> None:
         """Replace a journal that has grown long by a recovery point, where no periodic checkpoint does."""
         if live.durability.needs_recovery_point and not self._opening.options.checkpoint_interval_s:
-            live.save_recovery_point()
+            save_recovery_point(live)
 
     def take_last(self, live: LivePipeline) -> None:
         """Take the checkpoint of a graceful stop.
@@ -140,7 +141,7 @@ class Checkpointer:
         :raises OvertakenError: when a later run uses the storage
         :raises StreamProgramFailure: when the stream program fails at it
         """
-        live.endpoints.set_active(False)
+        live.endpoints.inputs.set_active(False)
         self._opening.require_storage()
         _require_positions(live)
         self._wait_for_outputs(live)
@@ -159,14 +160,14 @@ class Checkpointer:
         """Let outputs that work deliver what they have, for a while. The checkpoint keeps the rest."""
         endpoints, until = live.endpoints, time.monotonic() + DELIVER_S
         live.flush_outputs()
-        while endpoints.delivers and (left := until - time.monotonic()) > 0 and not self._state.taken_down:
-            self._state.wait(lambda: endpoints.has_delivered or self._state.taken_down, left)
+        while endpoints.outputs.delivers and (left := until - time.monotonic()) > 0 and not self._state.taken_down:
+            self._state.wait(lambda: endpoints.outputs.has_delivered or self._state.taken_down, left)
             live.flush_outputs()
         self._state.check()
-        endpoints.stop_outputs()
+        endpoints.outputs.stop()
         if (failure := endpoints.failure) is not None:
             raise failure
-        for output in endpoints.outputs.values():
+        for output in endpoints.outputs.declared:
             steps, records = output.waiting
             if steps:
                 why = output.health.trouble or f"its target did not take it within {DELIVER_S:g} s"
@@ -185,7 +186,7 @@ class Checkpointer:
         :param live: the pipeline
         """
         if live.streams_have_end_to_show and self._transactions.current is None:
-            live.show_end_of_streams()
+            show_end_of_streams(live)
 
     def give_up(self, reason: Problem) -> None:
         """Tell those who wait for a checkpoint that was to come after a transaction that there is none.
@@ -202,7 +203,7 @@ class Checkpointer:
         if live is None or not self._state.is_serving or not self._opening.options.storage or live.durability.journals:
             return
         try:
-            live.save_recovery_point()
+            save_recovery_point(live)
         except Exception as error:  # noqa: BLE001  the failed step is what ends the incarnation; this must not hide it
             self._log.failure("the steps since the last checkpoint could not be saved: %s", error, cause=error)
 
@@ -227,7 +228,7 @@ class Checkpointer:
         self.requests.succeeded(number)
 
     def _take(self, live: LivePipeline) -> None:
-        live.save_checkpoint()
+        save_checkpoint(live)
         self._last = time.monotonic()
         if self._opening.sync is not None and not self._opening.sync.busy:
             live.durability.collect_garbage()
@@ -256,7 +257,7 @@ def _require_positions(live: LivePipeline) -> None:
 
     :raises Problem: naming the inputs
     """
-    names = live.endpoints.without_position
+    names = live.endpoints.inputs.without_position
     if names:
         listed = ", ".join(names)
         raise Problem(

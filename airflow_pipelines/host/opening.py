@@ -23,6 +23,7 @@ from airflow_pipelines.host.bootstrap import BootstrapMode, BootstrapPlan, Saved
 from airflow_pipelines.host.change_planning import NewProgram, planned_change
 from airflow_pipelines.host.checkpoint_sync import COPY_S, CheckpointSync
 from airflow_pipelines.host.clock import Clock
+from airflow_pipelines.host.declared_connectors import ConnectorServices
 from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.fence_watch import FenceWatch
@@ -32,7 +33,9 @@ from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
+from airflow_pipelines.host.recovery import Recovery
 from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.saving import save_recovery_point
 from airflow_pipelines.host.standby import Standby, was_activated
 from airflow_pipelines.host.stream_changes import KeptOperator
 from airflow_pipelines.host.stream_processes import StreamProcesses
@@ -42,6 +45,8 @@ from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.references import References, ReferenceWithoutValueError
 
+OUTPUTS: Final = "outputs"
+"""The folder of a pipeline's storage in which its outputs keep how far they are."""
 STANDBY: Final = "standby"
 """What a pipeline that is to stand by first is started as."""
 
@@ -116,7 +121,7 @@ class Opening:
             self._resume(live, saved)
         self._state.check()
         live.endpoints.start_outputs()
-        live.endpoints.start_inputs()
+        live.endpoints.inputs.start()
         return live
 
     def close_parts(self) -> None:
@@ -210,24 +215,22 @@ class Opening:
         deployment, options = self._deployment, self.options
         storage = Path(deployment.storage) if options.storage else None
         clock = Clock(options.clock)
-        endpoints = self.endpoints = Endpoints(
-            program,
-            self._sessions.large,
-            self._arrived,
-            self._log,
-            PipelineReference(str(deployment.pipeline_id), deployment.pipeline_name),
-            options.references,
-            durability.batches,
-            storage,
-            durability.fence,
-            workers=options.workers,
+        services = ConnectorServices(
+            pipeline=PipelineReference(str(deployment.pipeline_id), deployment.pipeline_name),
+            references=options.references,
             now=clock.now,
+            workers=options.workers,
+            positions=None if storage is None else storage / OUTPUTS,
+            fence=None if storage is None else durability.fence,
             streams=self._processes_of(program, deployment.source),
+        )
+        endpoints = self.endpoints = Endpoints(
+            program, self._sessions.large, self._arrived, self._log, durability.batches, durability.fence.epoch, services
         )
         self._state.watch_errors(lambda: endpoints.num_errors)
         runtime = self._stream_runtime(program, deployment.source)
         circuit = Circuit(program, self._sessions, durability.batches, limits=options.limits, streams=runtime)
-        circuit.has_consumers = endpoints.has_consumers
+        circuit.has_consumers = endpoints.outputs.has_consumers
         fingerprints = program.fingerprints
         live = self.live = LivePipeline(
             program=program,
@@ -296,12 +299,13 @@ class Opening:
         live.endpoints.open_outputs(resumed, plan.kept_connectors, saved.base_step, saved.initial_start_time)
         if saved.records and self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:
             self._state.record(RuntimeStatus.REPLAYING)
-        live.restore(saved, plan)
+        recovery = Recovery(live)
+        recovery.restore(saved, plan)
         self._state.check()
         if not plan.diff.is_empty:
-            self._bootstrap(live, plan)
+            self._bootstrap(recovery, plan)
         if live.durability.journals and (saved.records or not plan.diff.is_empty):
-            live.save_recovery_point()
+            save_recovery_point(live)
 
     def _kept_operators(self, saved: SavedState) -> tuple[KeptOperator, ...]:
         """The operators of a saved stream program. Without a checkpoint there is a journal alone, and nothing that they keep."""
@@ -310,13 +314,13 @@ class Opening:
         program = front_end_for(saved.program.source, self._sessions).compile(saved.program.source)
         return () if program.streams is None else tuple(map(KeptOperator, program.streams.operators))
 
-    def _bootstrap(self, live: LivePipeline, plan: BootstrapPlan) -> None:
+    def _bootstrap(self, recovery: Recovery, plan: BootstrapPlan) -> None:
         """Evaluate what is new, and give outputs what they are to have of it."""
         mode = self._approval.mode
         silent, concurrent = mode is BootstrapMode.SILENT, mode is BootstrapMode.CONCURRENT
         self._state.record(RuntimeStatus.CONCURRENT_BOOTSTRAPPING if concurrent else RuntimeStatus.BOOTSTRAPPING)
-        live.bootstrap(plan, silent=silent)
+        recovery.bootstrap(plan, silent=silent)
         if concurrent:
             self._state.record(RuntimeStatus.SYNCHRONIZING)
         # Outputs that go on had the contents before, or have got all steps from the journal.
-        live.send_snapshots(plan.kept_connectors, frozenset() if silent else {*plan.evaluated, *plan.renamed})
+        recovery.send_snapshots(plan.kept_connectors, frozenset() if silent else {*plan.evaluated, *plan.renamed})

@@ -154,7 +154,7 @@ class PipelineRequests:
         attached: Future[None] = Future()
 
         def attach() -> None:
-            live.endpoints.attach(listener)
+            live.endpoints.outputs.attach(listener)
             # Contents that are larger than the queue wait for the client, who reads only when this request is answered.
             attached.set_result(None)
             if send_snapshot:
@@ -169,7 +169,7 @@ class PipelineRequests:
             if error is not None and not attached.done():
                 attached.set_exception(error)
 
-        live.endpoints.listeners.hold(listener)
+        live.endpoints.outputs.listeners.hold(listener)
         if self._transactions.after_commit(attach):
             # Whoever comes in the middle of a transaction gets nothing of it.
             return
@@ -355,7 +355,7 @@ class PipelineRequests:
         endpoints = live.endpoints
         counters = self._metrics.counters()
         bootstrapping = self._state.is_bootstrapping
-        ended = endpoints.all_ended and counters.completed_records == counters.input_records
+        ended = endpoints.inputs.all_ended and counters.completed_records == counters.input_records
         complete = ended and not bootstrapping and not live.streams_have_end_to_show
         state = "Running" if self._state.is_running else "Paused"
         transaction = self._transactions.to_wire() | {"commit_progress": self._commit_progress()}
@@ -365,11 +365,11 @@ class PipelineRequests:
                 state=state,
                 bootstrapping=bootstrapping,
                 pipeline_complete=complete,
-                stalled_s=endpoints.stalled_s,
+                stalled_s=endpoints.outputs.stalled_s,
                 transaction=transaction,
             ),
-            "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],
-            "outputs": [output.to_wire(errors=errors) for output in endpoints.all_outputs],
+            "inputs": [endpoint.to_wire(errors=errors) for endpoint in endpoints.inputs.all],
+            "outputs": [output.to_wire(errors=errors) for output in endpoints.outputs.all],
             "suspend_error": suspend_error,
             "checkpoint_activity": self._checkpointer.requests.activity(),
             "permanent_checkpoint_errors": None if suspend_error is None else suspend_error.get("Permanent"),
@@ -395,7 +395,7 @@ class PipelineRequests:
         if not self._opening.options.storage:
             return {"Permanent": ["StorageRequired"]}
         live = self._opening.live
-        if live is not None and (names := live.endpoints.without_position):
+        if live is not None and (names := live.endpoints.inputs.without_position):
             return {"Permanent": [{"UnsupportedInputEndpoint": name} for name in names]}
         if self._state.is_bootstrapping:
             return {"Temporary": ["Bootstrapping"]}

@@ -96,7 +96,7 @@ class PipelineRunner:
             opening = self._attempt.opening
             if opening.endpoints is not None:
                 # A listener that does not read must not hold the pipeline up.
-                opening.endpoints.listeners.close()
+                opening.endpoints.outputs.listeners.close()
             cancel_jobs(self._sessions.small.sparkContext, self._job_group)
             self._thread.join(CANCEL_AGAIN_S)
             if self._thread.is_alive() and opening.live is not None:

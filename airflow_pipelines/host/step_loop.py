@@ -72,36 +72,36 @@ class StepLoop:
         waits = transaction is not None and state.desired is RuntimeStatus.SUSPENDED and not state.taken_down
         if (state.has_to_change and not waits) or state.has_errors_to_tell:
             return True
-        if self._intake.has_tasks or self._live.endpoints.failure is not None or self._live.endpoints.has_delivered:
+        if self._intake.has_tasks or self._live.endpoints.failure is not None or self._live.endpoints.outputs.has_delivered:
             return True
-        if self._live.endpoints.is_held_up:
+        if self._live.endpoints.outputs.is_held_up:
             # What has come in waits, until outputs have delivered some of what they have.
             return False
         if transaction is None:
-            return self._intake.has_before(None) or (state.is_running and self._live.endpoints.have_work())
+            return self._intake.has_before(None) or (state.is_running and self._live.endpoints.inputs.have_work())
         if transaction.has_all or self._intake.has_before(transaction.last_push):
             return True
-        return state.is_running and self._live.endpoints.have_work(transaction.takes_from)
+        return state.is_running and self._live.endpoints.inputs.have_work(transaction.takes_from)
 
     def _until_due(self) -> float | None:
         """Seconds until there is something to do even if nothing comes in: a tick, a full buffer, a checkpoint, a look around."""
         live = self._live
-        ticks = self._state.is_running and self._transactions.current is None and not live.endpoints.is_held_up
+        ticks = self._state.is_running and self._transactions.current is None and not live.endpoints.outputs.is_held_up
         tick = live.until_tick() if ticks else None
-        waits = (tick, live.endpoints.until_flush, self._checkpointer.until_due, self._fence.until_due)
+        waits = (tick, live.endpoints.outputs.until_flush, self._checkpointer.until_due, self._fence.until_due)
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _switch(self, desired: RuntimeStatus) -> None:
         """Begin to take inputs, or stop taking them."""
         live, running = self._live, desired is RuntimeStatus.RUNNING
-        live.endpoints.release_labels()
-        live.endpoints.set_active(running)
+        live.endpoints.inputs.release_labels()
+        live.endpoints.inputs.set_active(running)
         self._state.record(desired)
         self._intake.set_open(running)
 
     def _step_or_maintain(self) -> None:
         """Run a step over what has come in, or with the next tick of the clock; without input, merge traces that need it."""
-        if self._live.endpoints.is_held_up:
+        if self._live.endpoints.outputs.is_held_up:
             return
         transaction = self._transactions.current
         if transaction is not None and not self._intake.has_before(transaction.first_push):
@@ -112,11 +112,11 @@ class StepLoop:
             # These rows were accepted before the transaction was started.
             taken = StepInput(self._intake.take(transaction.first_push), {})
         else:
-            taken = StepInput(self._intake.take(), live.endpoints.take() if running else {})
+            taken = StepInput(self._intake.take(), live.endpoints.inputs.take() if running else {})
             transaction = self._transactions.opened_by(taken)
             if transaction is not None:
                 live.collect(taken, transaction)
-                live.endpoints.release_labels()
+                live.endpoints.inputs.release_labels()
                 return
         clock = live.tick() if running else None
         if not taken.is_empty or clock is not None:
@@ -124,7 +124,7 @@ class StepLoop:
         if taken.is_empty:
             live.circuit.maintain()
         if not taken.is_empty or clock is not None:
-            live.endpoints.release_labels()
+            live.endpoints.inputs.release_labels()
             self._checkpointer.shorten_journal(live)
 
     def _collect_or_commit(self, transaction: Transaction) -> None:
@@ -134,14 +134,14 @@ class StepLoop:
         if not taken.is_empty:
             self._transactions.note(transaction, taken)
             live.collect(taken, transaction)
-            live.endpoints.release_labels()
+            live.endpoints.inputs.release_labels()
             return
         if not transaction.has_all:
             live.circuit.maintain()
             return
         live.commit(transaction, self._clock_of(transaction))
         self._transactions.close()
-        live.endpoints.release_labels()
+        live.endpoints.inputs.release_labels()
         self._checkpointer.take_delayed(live)
         self._checkpointer.shorten_journal(live)
 
@@ -154,8 +154,8 @@ class StepLoop:
         if not self._state.is_running:
             return StepInput(pushes, {})
         if transaction.last_push is None or transaction.drained:
-            return StepInput(pushes, endpoints.take(transaction.takes_from))
-        chunks = endpoints.take_all(transaction.takes_from)
+            return StepInput(pushes, endpoints.inputs.take(transaction.takes_from))
+        chunks = endpoints.inputs.take_all(transaction.takes_from)
         transaction.drained = True
         return StepInput(pushes, chunks)
 

@@ -16,7 +16,7 @@ from tools.chaos.process import HostDied, HostProcess
 pytestmark = pytest.mark.integration
 
 BOOTSTRAP = (
-    Point("host.live", "LivePipeline.restore", Moment.AFTER),
+    Point("host.recovery", "Recovery.restore", Moment.AFTER),
     Point("engine.circuit", "Circuit.bootstrap", Moment.AFTER),
     Point("connectors.transports.files.line_output", "FileOutput.write", Moment.AFTER),
     Point("host.durability", "Durability.save_recovery_point", Moment.BEFORE),

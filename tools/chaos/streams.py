@@ -59,7 +59,7 @@ POINTS = tuple(
         ("engine.storage.journal", "Journal.append"),
         ("engine.storage.journal", "Journal.discard"),
         ("host.durability", "Durability.commit"),
-        ("host.live", "LivePipeline.restore"),
+        ("host.recovery", "Recovery.restore"),
     )
     for moment in Moment
 )

@@ -105,7 +105,7 @@ def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpo
     relation = canonical(segment(table))
     endpoint = live.endpoints.inputs.get(f"{relation}.{segment(connector)}")
     if endpoint is None or endpoint.table != relation:
-        known = ", ".join(sorted(e.name for e in live.endpoints.inputs.values() if e.table == relation)) or "none"
+        known = ", ".join(sorted(e.name for e in live.endpoints.inputs.all if e.table == relation)) or "none"
         raise Problem(ErrorCode.UNKNOWN_INPUT_ENDPOINT, f"The table {table} has no connector {connector}; its connectors: {known}.")
     return endpoint
 
@@ -116,7 +116,7 @@ def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndp
     :raises Problem: when there is none
     """
     relation = canonical(segment(view))
-    of_view = {output.name: output for output in live.endpoints.all_outputs if output.view == relation}
+    of_view = {output.name: output for output in live.endpoints.outputs.all if output.view == relation}
     endpoint = of_view.get(f"{relation}.{segment(connector)}")
     if endpoint is None:
         known = ", ".join(sorted(of_view)) or "none"

@@ -46,7 +46,7 @@ def control(runner: Runner, table: str, connector: str, action: Literal["start",
     endpoint = input_endpoint(live, table, connector)
     if endpoint.transient:
         raise Problem(ErrorCode.INVALID_CONNECTOR_ACTION, f"{endpoint.name} takes rows of requests and cannot be {action}ed.")
-    live.endpoints.set_paused(endpoint.name, action == "pause")
+    live.endpoints.inputs.set_paused(endpoint.name, action == "pause")
     runner.log.info("connector %s: %s", endpoint.name, "paused" if action == "pause" else "started")
     runner.requests.wake()
     return Response(status_code=200)

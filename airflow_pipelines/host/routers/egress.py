@@ -114,7 +114,7 @@ async def egress(
         key = key_columns(options.index, relation, live.program.indexes)
     except InvalidOptionError as error:
         raise Problem(ErrorCode.INVALID_PARAM, f"{error}.") from error
-    if live.endpoints.listeners.count >= Listeners.MAX:
+    if live.endpoints.outputs.listeners.count >= Listeners.MAX:
         raise Problem(ErrorCode.API_CONNECTION_LIMIT, f"The pipeline has {Listeners.MAX} listeners already; close one first.")
     listener = Listener(
         relation,
@@ -132,7 +132,7 @@ async def egress(
             async for chunk in listener.stream():
                 yield chunk
         finally:
-            live.endpoints.listeners.remove(listener)
+            live.endpoints.outputs.listeners.remove(listener)
 
     return StreamingResponse(body(), media_type="application/json")
 

@@ -45,7 +45,7 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
         raise Problem(ErrorCode.INVALID_PARAM, str(error)) from error
     identity = json.dumps([format, sorted(options.items())]).encode()
     name = f"{relation.name}.api-ingress-{hashlib.blake2b(identity, digest_size=8).hexdigest()}"
-    endpoint = live.endpoints.pushed(name, relation.name)
+    endpoint = live.endpoints.inputs.pushed(name, relation.name)
     errors = [ConnectorError("parse", error.message, error.index) for error in parsed.errors]
     changes, dropped = parsed.changes, 0
     if changes is not None:
@@ -83,6 +83,6 @@ def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], 
     # The clock has moved when this answers; the token says so, for an input that has received nothing.
     return {
         "token": runner.requests.token(
-            runner.requests.serving().endpoints.pushed(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name)
+            runner.requests.serving().endpoints.inputs.pushed(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name)
         )
     }

@@ -36,6 +36,8 @@ from airflow_pipelines.host.bootstrap import BootstrapPlan
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.live import LivePipeline
+from airflow_pipelines.host.output_endpoints import OutputEndpoints
+from airflow_pipelines.host.recovery import Recovery
 from airflow_pipelines.program.diff import PipelineDiff
 from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
@@ -316,8 +318,8 @@ def endpoints_into(given: list[tuple[int, list[tuple[Any, ...]]]]) -> Mock:
         rows = deltas["moves"].to_arrow().to_pylist() if "moves" in deltas else []
         given.append((step, sorted((tuple(row.values()) for row in rows), key=repr)))
 
-    endpoints = Mock(spec=Endpoints, outputs={}, first_kept=None)
-    endpoints.deliver_again.side_effect = lambda step, _epoch, deltas, _program, _outputs: deliver(step, deltas)
+    endpoints = Mock(spec=Endpoints, outputs=Mock(spec=OutputEndpoints, declared=[], first_kept=None))
+    endpoints.outputs.deliver_again.side_effect = lambda step, _epoch, deltas, _program, _outputs: deliver(step, deltas)
     return endpoints
 
 
@@ -352,7 +354,7 @@ def test_a_replay_of_the_journal_after_a_kill_gives_the_same(toy: Running, tmp_p
     again = Durability(tmp_path, saved.OPTIONS)
     state = again.saved_state()
     assert state is not None
-    live(toy, again, endpoints_into(delivered)).restore(
+    Recovery(live(toy, again, endpoints_into(delivered))).restore(
         state, BootstrapPlan(PipelineDiff(), frozenset(toy.program.schemas), frozenset(), frozenset())
     )
     again.close()

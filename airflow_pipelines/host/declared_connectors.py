@@ -1,0 +1,148 @@
+"""Makes the inputs and outputs that a program declares, with what opens and opens again the transport of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from airflow_pipelines.connectors.base import InputTransport, OutputTransport
+from airflow_pipelines.connectors.common_options import ConnectorOptions
+from airflow_pipelines.connectors.declarations import connector_options, delivery_of, is_seekable
+from airflow_pipelines.connectors.definition import PipelineReference
+from airflow_pipelines.connectors.formats.defaults import Now
+from airflow_pipelines.connectors.indexes import key_columns
+from airflow_pipelines.connectors.opening import open_input, open_output, open_stream_source
+from airflow_pipelines.connectors.start_check import check_usable
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.host.connector_input import ConnectorInput
+from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.host.outputs import OutputEndpoint, OutputServices
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.snapshots import check_snapshot
+from airflow_pipelines.host.start_after import check_start_after
+from airflow_pipelines.host.stream_processes import StreamProcesses
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.streams import STREAM_SOURCE
+from airflow_pipelines.references import References
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorServices:
+    """What connectors get of their pipeline.
+
+    :param pipeline: the pipeline
+    :param references: what references in declarations stand for
+    :param now: the pipeline's clock
+    :param workers: those of the pipeline, which some limits are for each of
+    :param positions: the folder in which outputs keep how far they are; None without storage
+    :param fence: the run's epoch in the storage folder; None without storage
+    :param streams: starts the processes of the program's stream program; None without one
+    """
+
+    pipeline: PipelineReference
+    references: References
+    now: Now
+    workers: int
+    positions: Path | None
+    fence: Fence | None
+    streams: StreamProcesses | None
+
+
+class DeclaredConnectors:
+    """The declarations of one program."""
+
+    def __init__(self, program: Program, services: ConnectorServices, log: PipelineLog) -> None:
+        """Check all declarations.
+
+        :param program: declares the connectors
+        :param services: what they get of their pipeline
+        :param log: the pipeline's log, which names options that have no effect
+        :raises Problem: when a declaration compiles that no pipeline can start with
+        """
+        self._program = program
+        self._services = services
+        self._log = log
+        self._begun = 0.0
+        for connector in program.connectors:
+            if connector.transport != STREAM_SOURCE:
+                check_usable(connector, program.schemas[connector.relation], program.indexes)
+        self._options: Mapping[str, ConnectorOptions] = {
+            connector.endpoint: connector_options(connector) for connector in program.connectors
+        }
+        sources = self._that_are(ConnectorDirection.INPUT)
+        check_start_after({connector.endpoint: self._options[connector.endpoint] for connector in sources})
+        for connector in program.connectors:
+            self._name_idle_options(connector)
+
+    def inputs(self, arrived: Callable[[int, int], None]) -> Iterator[ConnectorInput]:
+        """Every declared input; none is opened yet.
+
+        :param arrived: called as ``arrived(records, bytes)`` from connector threads when something came in
+        """
+        for connector in self._that_are(ConnectorDirection.INPUT):
+            options = self._options[connector.endpoint]
+            endpoint = InputEndpoint(connector.endpoint, connector.relation, connector)
+            endpoint.paused = options.paused
+            yield ConnectorInput(
+                endpoint,
+                options,
+                self._input_opener(connector),
+                arrived,
+                self._log,
+                table=self._program.tables[connector.relation],
+                workers=self._services.workers,
+                seekable=is_seekable(connector.transport),
+            )
+
+    def outputs(self, services: OutputServices) -> Iterator[OutputEndpoint]:
+        """Every declared output; none is opened yet.
+
+        :param services: what outputs need besides
+        """
+        for connector in self._that_are(ConnectorDirection.OUTPUT):
+            options = self._options[connector.endpoint]
+            key = key_columns(options.index, connector.relation, self._program.indexes)
+            opener = self._output_opener(connector, key)
+            output = OutputEndpoint(connector, options, opener, delivery_of(connector), services, key)
+            if output.sends_snapshot:
+                check_snapshot(output.name, self._program.views.get(output.view))
+            yield output
+
+    def begin(self, begun: float) -> None:
+        """Know when the pipeline began with the storage that it has, before an output is opened.
+
+        :param begun: in seconds since the epoch
+        """
+        self._begun = begun
+
+    def _that_are(self, direction: ConnectorDirection) -> list[Connector]:
+        return [connector for connector in self._program.connectors if connector.direction is direction]
+
+    def _name_idle_options(self, connector: Connector) -> None:
+        idle = self._options[connector.endpoint].without_effect(connector.direction)
+        if idle:
+            one = "an input" if connector.direction is ConnectorDirection.INPUT else "an output"
+            self._log.info("connector %s: no effect on %s: %s", connector.endpoint, one, ", ".join(idle))
+
+    def _input_opener(self, connector: Connector) -> Callable[[], InputTransport]:
+        schema, services = self._program.schemas[connector.relation], self._services
+        if connector.transport == STREAM_SOURCE:
+            if services.streams is None:
+                raise RuntimeError(f"{connector.endpoint} reads a stream program, whose processes nobody starts")
+            reading = services.streams.reading
+            return lambda: open_stream_source(connector, schema, reading)
+        return lambda: open_input(connector, schema, services.references, services.pipeline, services.now)
+
+    def _output_opener(self, connector: Connector, key: tuple[str, ...]) -> Callable[[], OutputTransport]:
+        schema, services = self._program.schemas[connector.relation], self._services
+        return lambda: open_output(
+            connector,
+            schema,
+            services.references,
+            replace(services.pipeline, begun=self._begun),
+            key,
+            services.positions,
+            services.fence,
+        )
