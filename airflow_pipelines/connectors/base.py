@@ -166,6 +166,27 @@ class CommitsSteps(Protocol):
         """
 
 
+@runtime_checkable
+class ForgetsSteps(Protocol):
+    """A :class:`CommitsSteps` whose target forgets the number of a step when it is not written anew for a long time."""
+
+    @property
+    def renewal_s(self) -> float:
+        """After how many seconds without a step the number is to be written anew."""
+
+    def renew(self, step: int) -> None:
+        """Write the number of the newest step anew, without changes.
+
+        :raises ConnectorFailure: when it cannot be written; :class:`TransientConnectorFailure` when it may be later
+        """
+
+    def was_written(self) -> bool:
+        """Whether the target has, or had, records: if so, its not having a number does not say that it is another target.
+
+        :raises ConnectorFailure: when it cannot be found out
+        """
+
+
 class ConnectorFailure(Exception):
     """A connector cannot go on: what, where, and what to do about it."""
 

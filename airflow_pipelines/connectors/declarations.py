@@ -80,6 +80,17 @@ def format_options(connector: Connector) -> BaseModel | None:
     return read_declared_options(found.options, connector.format_config, f"format {found.name!r}", place_of(connector))
 
 
+def mirrors(connector: Connector) -> bool:
+    """Whether the target of an output is to equal its view.
+
+    :param connector: its declaration
+    """
+    definition = find_connector(connector.transport)
+    if not isinstance(definition, OutputDefinition) or definition.mirrors is None:
+        return False
+    return definition.mirrors(connector.transport_config)
+
+
 def is_seekable(transport: str) -> bool:
     """Whether an input can be opened in the middle.
 

@@ -188,6 +188,8 @@ class OutputDefinition:
     :param delivery: whether steps wait for the target
     :param delivery_of: the same by the options as they are declared, for one that has several kinds of targets
     :param needs_index: whether a declaration must name an index of its view
+    :param mirrors: whether the target is to equal the view, by the options as they are declared; None for one that never is. A step
+        that such a target has is never computed in another way: the journal keeps it, whatever the fault tolerance is
     :param check: refuses, when a program is compiled, what the options alone do not say
     :param check_start: the same, when a pipeline starts
     :param packages: the importable names of the client libraries that it needs
@@ -202,6 +204,7 @@ class OutputDefinition:
     delivery: Delivery = Delivery.QUEUED
     delivery_of: Callable[[Mapping[str, Any]], Delivery] | None = None
     needs_index: bool = False
+    mirrors: Callable[[Mapping[str, Any]], bool] | None = None
     check: Check | None = None
     check_start: Check | None = None
     packages: tuple[str, ...] = ()

@@ -62,6 +62,14 @@ class DeliveryQueue:
             self._count(part, 1)
             self._condition.notify_all()
 
+    def wait_first(self, seconds: float) -> bool:
+        """Wait for changes, or the end.
+
+        :returns: whether :meth:`first` gives its answer at once
+        """
+        with self._condition:
+            return bool(self._condition.wait_for(lambda: self._parts or self._closed, seconds))
+
     def first(self) -> StepChanges | None:
         """The oldest changes, as soon as there are any; None after the end."""
         with self._condition:

@@ -117,7 +117,9 @@ class Durability:
         self._base: UUID | None = None
         self._has_checkpoint = False
         self.journals_always = False
-        """Set for a program whose state is not at hand after a step that fails: only the journal has the steps before then."""
+        """Set where not only the model asks for the journal: for a stream program, whose state is not at hand after a failed step;
+        for outputs whose target is to equal a view, where no step that it has may be computed in another way after a crash.
+        """
         fence = Fence.take(self.folder, self.checkpoints.greatest_epoch)
         self.checkpoints.begin(fence)
         self.batches.guard, self.fence = fence.check, fence

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from airflow_pipelines.connectors.declarations import mirrors
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -108,8 +109,8 @@ class Opening:
         self._fence.begin(durability.check)
         self.sync = CheckpointSync(self.options.sync, self.options.retention, durability, self._owner, self._log)
         program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
+        durability.journals_always = program.streams is not None or any(map(mirrors, program.connectors))
         if program.streams is not None:
-            durability.journals_always = True
             self.options = self.options.completed(program.streams.run)
         saved = self._saved_state(durability)
         live = self._assembled(program, durability)

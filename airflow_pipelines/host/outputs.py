@@ -32,7 +32,7 @@ from airflow_pipelines.host.output_buffer import OutputBuffer
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.queued_sink import QueuedSink
 from airflow_pipelines.host.sinks import InStepSink, ResumedOutput, Sink
-from airflow_pipelines.host.step_changes import StepChanges
+from airflow_pipelines.host.step_changes import StepChanges, shown_number
 from airflow_pipelines.program.connectors import Connector
 
 
@@ -320,6 +320,13 @@ class OutputEndpoint:
     def _note(self, queue: DeliveryQueue, missing_since: int | None) -> str | None:
         if missing_since is not None:
             return self._missing(missing_since)
+        unknown = self._sink.unknown_until if isinstance(self._sink, QueuedSink) else None
+        if unknown is not None:
+            return (
+                f"The target has steps until {shown_number(unknown)} that the pipeline lost, or from before which it was started: "
+                "what only they wrote stays there. To have the view alone, empty the target and give the connector another name "
+                "and 'send_snapshot': true."
+            )
         if not self.is_full:
             return None
         return (

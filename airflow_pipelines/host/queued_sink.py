@@ -12,6 +12,7 @@ from airflow_pipelines.connectors.base import (
     CommitsSteps,
     ConnectorFailure,
     FatalConnectorFailure,
+    ForgetsSteps,
     OutputTransport,
     Rewindable,
     TransientConnectorFailure,
@@ -65,6 +66,8 @@ class QueuedSink:
         """
         self.failure: StorageError | FatalConnectorFailure | None = None
         """Why the pipeline cannot go on."""
+        self.unknown_until: int | None = None
+        """The newest step that the target had when this run began and the pipeline does not know, where it was not taken back."""
         self._name = name
         self._key = key
         self._queue = queue
@@ -145,7 +148,7 @@ class QueuedSink:
             self._opened = True
             self._was_opened()
         self._works()
-        while (part := self._queue.first()) is not None:
+        while (part := self._next(transport, committed)) is not None:
             if committed is None or part.number > committed:
                 number = part.number if isinstance(transport, CommitsSteps) else part.step
                 records, size = transport.write(number, part.in_order(self._session, self._key))
@@ -154,15 +157,44 @@ class QueuedSink:
             self._works()
             self._wake()
 
+    def _next(self, transport: OutputTransport, committed: int | None) -> StepChanges | None:
+        """The oldest changes, as soon as there are any; None after the end."""
+        if isinstance(transport, ForgetsSteps):
+            while not self._queue.wait_first(transport.renewal_s):
+                newest = max(committed or 0, self._queue.delivered or 0)
+                if newest:
+                    transport.renew(newest)
+        return self._queue.first()
+
     def _go_on(self, transport: OutputTransport, committed: int | None, resumed: ResumedOutput) -> None:
         """Bring the target to where the pipeline goes on."""
         if isinstance(transport, CommitsSteps):
-            self._check_not_behind(committed, resumed.delivered)
-            if committed is not None and committed > (resumed.known or 0) and isinstance(transport, Rewindable):
-                transport.rewind(resumed.known or 0)
+            if committed is None and isinstance(transport, ForgetsSteps) and transport.was_written():
+                self._remind(transport, resumed)
+            else:
+                self._check_not_behind(committed, resumed.delivered)
+            if committed is not None and committed > (resumed.known or 0):
+                if isinstance(transport, Rewindable):
+                    transport.rewind(resumed.known or 0)
+                else:
+                    self.unknown_until = committed
         elif isinstance(transport, Rewindable):
             oldest = self._queue.oldest_step
             transport.rewind(resumed.step if oldest is None else min(resumed.step, oldest - 1))
+
+    def _remind(self, transport: ForgetsSteps, resumed: ResumedOutput) -> None:
+        """Go on with a target that may have forgotten which steps it has, where that is known here."""
+        delivered, known = resumed.delivered, resumed.known
+        if delivered is None:
+            return
+        if known is not None and known > delivered:
+            raise ConnectorFailure(
+                f"output {self._name}: the target no longer says which steps it has, since none came for a long time. It has all "
+                f"until {shown_number(delivered)}; those until {shown_number(known)} were on their way when the pipeline ended, "
+                "and would come twice if it has them. Give the connector another name, and 'send_snapshot': true if it is to begin "
+                "with the view's contents"
+            )
+        transport.renew(delivered)
 
     def _check_not_behind(self, committed: int | None, delivered: int | None) -> None:
         if delivered is None or (committed is not None and committed >= delivered):

@@ -113,6 +113,13 @@ PLAIN_OUTPUT: Final = OutputDefinition(name="plain_test_output", options=TargetO
 COMMITTING_OUTPUT: Final = OutputDefinition(
     name="committing_test_output", options=TargetOptions, open=_committing, guarantee=Guarantee.EXACTLY_ONCE
 )
+MIRRORING_OUTPUT: Final = OutputDefinition(
+    name="mirroring_test_output",
+    options=TargetOptions,
+    open=_committing,
+    guarantee=Guarantee.EXACTLY_ONCE,
+    mirrors=lambda _: True,
+)
 
 
 @contextmanager

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from airflow_pipelines.connectors.declarations import connector_options
+import pytest
+
+from airflow_pipelines.connectors.declarations import connector_options, mirrors
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from tests.connectors.relations import GRADES
@@ -49,3 +52,25 @@ def test_options_of_the_other_direction_are_accepted_and_named() -> None:
         validate(options, GRADES)
         assert set(connector_options(options).without_effect(direction)) == foreign
     validate(replace(OUTPUT, format_config={"update_format": "debezium", "key_fields": ["class"]}), GRADES)
+
+
+@pytest.mark.parametrize(
+    ("transport", "config", "expected"),
+    [
+        ("postgres_output", {}, True),
+        ("postgres_output", {"mode": "cdc"}, False),
+        ("postgres_output", {"mode": "${env:MODE}"}, True),
+        ("redis_output", {}, True),
+        ("delta_table_output", {}, False),
+        ("delta_table_output", {"write": "change_log"}, False),
+        ("delta_table_output", {"write": "merged"}, True),
+        ("iceberg_output", {}, False),
+        ("iceberg_output", {"write": "merged"}, True),
+        ("kafka_output", {}, False),
+        ("file_output", {}, False),
+        ("file_input", {}, False),
+        ("nats_output", {}, False),
+    ],
+)
+def test_which_targets_are_to_equal_their_views(transport: str, config: dict[str, Any], expected: bool) -> None:
+    assert mirrors(replace(OUTPUT, transport=transport, transport_config=config)) is expected

@@ -14,7 +14,7 @@ import pytest
 
 from airflow_pipelines.host import backoff
 from airflow_pipelines.program.sources import SourceFile
-from tests.connectors.targets import COMMITTING_OUTPUT, PLAIN_OUTPUT, TARGETS, Target, registered
+from tests.connectors.targets import COMMITTING_OUTPUT, MIRRORING_OUTPUT, PLAIN_OUTPUT, TARGETS, Target, registered
 from tests.host.driver import Make, Pipeline
 
 
@@ -24,7 +24,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     monkeypatch.setattr(backoff, "FIRST_S", 0.01)
     monkeypatch.setattr(backoff, "LONGEST_S", 0.05)
     TARGETS["one"] = made = Target()
-    with registered(PLAIN_OUTPUT, COMMITTING_OUTPUT):
+    with registered(PLAIN_OUTPUT, COMMITTING_OUTPUT, MIRRORING_OUTPUT):
         yield made
     made.is_there = True
     made.blocked.set()
@@ -172,6 +172,34 @@ def test_exactly_once_after_kills(make: Make, target: Target, *, checkpoint: boo
     pipeline.start()
     pipeline.await_token(push(pipeline, 6))
     assert target.values == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("model", ["none", "at_least_once"])
+def test_a_target_that_is_to_equal_its_view_does_so_after_kills_whatever_the_model_is(
+    make: Make, target: Target, model: str
+) -> None:
+    pipeline = make(program(transport="mirroring_test_output"), fault_tolerance={"model": model, "checkpoint_interval_secs": None})
+    pipeline.start()
+    pipeline.await_token(push(pipeline, 1))
+    pipeline.checkpoint()
+    [checkpoint] = next(each.checkpoints for each in reversed(pipeline.transitions()) if each.checkpoints)
+    pipeline.await_token(push(pipeline, 2))
+    target.is_there = False
+    push(pipeline, 3)
+    processed(pipeline, 3)
+    pipeline.kill()
+    target.is_there = True
+    pipeline.start()
+    pipeline.await_token(push(pipeline, 4))
+    assert target.values == [1, 2, 3, 4]
+    assert pipeline.query("SELECT x FROM v ORDER BY x") == [{"x": value} for value in target.values]
+    assert output(pipeline)["health"] == {"status": "Healthy", "description": None}
+    # Whoever goes back to an older checkpoint is told that the target has more.
+    pipeline.kill()
+    pipeline.start(from_checkpoint=checkpoint["uuid"])
+    until(lambda: output(pipeline)["health"]["description"] is not None, "a note")
+    assert "what only they wrote stays there" in output(pipeline)["health"]["description"]
+    assert [row["x"] for row in pipeline.query("SELECT x FROM v")] == [1]
 
 
 def test_a_target_from_an_older_backup_is_told_from_the_right_one(make: Make, target: Target) -> None:

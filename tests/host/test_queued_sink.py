@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport
+from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.storage.batch_store import BatchStore
@@ -202,6 +203,7 @@ def test_steps_of_another_run_are_no_steps_of_this_one(tmp_path: Path) -> None:
     output.put(part(3, epoch=2))
     output.until_empty()
     assert target.rows[-1] == (number(3, 2), [3])
+    assert output.sink.unknown_until == number(9), "those steps stay, which the output says"
     output.sink.close()
 
 
@@ -217,6 +219,78 @@ def test_a_target_that_is_behind_is_not_written(tmp_path: Path, has: list[Any], 
     assert "'send_snapshot': true" in message
     assert target.rows == has
     assert output.queue.batches == 1, "it waits for a start with the right target"
+    output.sink.close()
+
+
+class Forgetting(Committing):
+    """Its target keeps no number for long."""
+
+    renewal_s = 0.01
+
+    def __init__(self, target: Target, renewed: list[int], *, written: bool = True) -> None:
+        super().__init__(target)
+        self._renewed = renewed
+        self._written = written
+
+    def committed_step(self) -> int | None:
+        return self._renewed[-1] if self._renewed else None
+
+    def renew(self, step: int) -> None:
+        if not self.target.is_there:
+            raise TransientConnectorFailure("the target is gone")
+        self._renewed.append(step)
+
+    def was_written(self) -> bool:
+        return self._written
+
+
+def test_a_target_that_forgets_its_number_is_told_it_again(tmp_path: Path) -> None:
+    target = Target()
+    renewed: list[int] = []
+    output = Output(tmp_path, lambda: Forgetting(target, renewed)).run()
+    time.sleep(0.05)
+    assert renewed == [], "it has none yet"
+    output.put(part(1))
+    output.until(lambda: len(renewed) >= 2)
+    target.is_there = False
+    output.until(lambda: "the target is gone" in output.troubles)
+    target.is_there = True
+    output.put(part(2))
+    output.until(lambda: renewed[-1] == number(2))
+    assert set(renewed) == {number(1), number(2)}
+    assert target.values == [1, 2]
+    output.sink.close()
+
+
+def test_a_target_that_has_forgotten_its_number_goes_on_where_all_was_delivered(tmp_path: Path) -> None:
+    target = Target()
+    renewed: list[int] = []
+    output = Output(tmp_path, lambda: Forgetting(target, renewed))
+    output.queue.delivered = number(3)
+    output.put(part(4, epoch=2))
+    output.run(ResumedOutput(3, number(3), output.queue.known_before(2)))
+    output.until_empty()
+    assert renewed[0] == number(3), "a kill before the next step finds it"
+    assert target.values == [4]
+    assert not output.failures
+    output.sink.close()
+
+
+@pytest.mark.parametrize(
+    ("written", "known", "expected"),
+    [
+        (True, number(5), "no longer says which steps it has.* all until step 3 of run 1; those until step 5 of run 1 were on"),
+        (False, number(3), "the target has nothing of this output, but step 3 of run 1 had been delivered"),
+    ],
+)
+def test_a_target_without_a_number_is_not_written_on_a_guess(tmp_path: Path, written: bool, known: int, expected: str) -> None:
+    target = Target()
+    output = Output(tmp_path, lambda: Forgetting(target, [], written=written)).run(ResumedOutput(3, number(3), known))
+    output.put(part(4), part(5))
+    output.until(lambda: bool(output.failures))
+    assert re.search(expected, output.failures[0])
+    assert target.rows == []
+    assert output.queue.batches == 2
     output.sink.close()
 
 

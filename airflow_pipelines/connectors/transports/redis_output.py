@@ -239,6 +239,7 @@ REDIS_OUTPUT: Final = OutputDefinition(
     open=_open,
     guarantee=Guarantee.EXACTLY_ONCE,
     needs_index=True,
+    mirrors=lambda _: True,
     packages=("redis",),
     extra="redis",
 )

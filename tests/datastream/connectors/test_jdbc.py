@@ -4,9 +4,11 @@ import sqlite3
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import tenacity
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from airflow_pipelines.datastream.common.time import Instant
@@ -109,15 +111,19 @@ def test_a_program_that_runs_by_itself_finds_what_references_stand_for(tmp_path:
 
 
 def test_tries_again_what_may_pass_only(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
     execution = JdbcExecutionOptions(max_retries=2)
     writer = JdbcSink.sink(INSERT, PAIR, _options(database), execution).open(TASK)
     locker = sqlite3.connect(database, isolation_level=None)
     locker.execute("BEGIN EXCLUSIVE")
-    attempts = []
-    monkeypatch.setattr(
-        "tenacity.nap.time.sleep", lambda _: attempts.append(1) or (len(attempts) == 2 and locker.execute("COMMIT"))
-    )
+    attempts: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        attempts.append(seconds)
+        if len(attempts) == 2:
+            locker.execute("COMMIT")
+
+    # In place of the module, whose own function all other threads of this process call.
+    monkeypatch.setattr(tenacity.nap, "time", SimpleNamespace(sleep=sleep))
     monkeypatch.setattr(writer._engine.dialect, "connect", lambda *args, **kwargs: sqlite3.connect(database, timeout=0))  # type: ignore[attr-defined]
     writer.write(_batch((1, "a")))
     writer.prepare()

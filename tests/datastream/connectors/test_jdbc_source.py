@@ -8,9 +8,11 @@ import sqlite3
 import time
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import tenacity
 from sqlalchemy import create_engine
 from sqlalchemy.dialects import mssql, oracle, postgresql
 
@@ -236,7 +238,14 @@ def test_a_locked_database_is_tried_again(database: Path, monkeypatch: pytest.Mo
     locker = sqlite3.connect(database, isolation_level=None)
     locker.execute("BEGIN EXCLUSIVE")
     waits: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", lambda s: waits.append(s) or (len(waits) == 2 and locker.execute("COMMIT")))
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            locker.execute("COMMIT")
+
+    # In place of the module, whose own function all other threads of this process call.
+    monkeypatch.setattr(tenacity.nap, "time", SimpleNamespace(sleep=sleep))
     assert isinstance(reader, JdbcReader)
     monkeypatch.setattr(reader._engine.dialect, "connect", lambda *_, **__: sqlite3.connect(database, timeout=0))
     assert _ids(reader.poll(5).values) == [1]
@@ -245,7 +254,7 @@ def test_a_locked_database_is_tried_again(database: Path, monkeypatch: pytest.Mo
 
 
 def test_what_cannot_be_read_says_what_to_do(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
+    monkeypatch.setattr(tenacity.nap, "time", SimpleNamespace(sleep=lambda _: None))
     with pytest.raises(
         StreamProgramError, match=r"cannot read the table 'no' of .*no such table: no. Check that .* columns id, name"
     ):

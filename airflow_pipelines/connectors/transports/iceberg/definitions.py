@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.definition import (
@@ -14,7 +15,7 @@ from airflow_pipelines.connectors.definition import (
     OutputDefinition,
 )
 from airflow_pipelines.connectors.transports.iceberg.input_options import IcebergInputOptions
-from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_output
+from airflow_pipelines.connectors.transports.iceberg.output_options import Contents, IcebergOutputOptions, check_output
 
 
 def _open_input(options: IcebergInputOptions, context: InputContext) -> InputTransport:
@@ -33,6 +34,11 @@ def _open_output(options: IcebergOutputOptions, context: OutputContext) -> Outpu
     return IcebergOutput(options, context)
 
 
+def _mirrors(declared: Mapping[str, Any]) -> bool:
+    # What stands for a reference may be either.
+    return bool(declared.get("write", Contents.CHANGE_LOG.value) != Contents.CHANGE_LOG.value)
+
+
 ICEBERG_INPUT: Final = InputDefinition(
     name="iceberg_input",
     options=IcebergInputOptions,
@@ -45,6 +51,7 @@ ICEBERG_OUTPUT: Final = OutputDefinition(
     options=IcebergOutputOptions,
     open=_open_output,
     guarantee=Guarantee.EXACTLY_ONCE,
+    mirrors=_mirrors,
     check=_check_output,
     packages=("pyiceberg",),
     extra="iceberg",

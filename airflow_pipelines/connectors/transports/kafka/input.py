@@ -184,9 +184,8 @@ class KafkaInput:
         came = consumer.consume(1, timeout_s)
         if came:
             came += consumer.consume(most - 1, _LINGER_S) if most > 1 else []
-            self._problems.healed()
         elif self._problems.are_serious:
-            raise self._problems.failure()
+            self._check_brokers(consumer)
         self._look_for_partitions(consumer)
         records = [message for message in came if message.error() is None or self._event(consumer, message)]
         for partition, place in _places_after(records).items():
@@ -195,6 +194,19 @@ class KafkaInput:
         if self._in_order is None:
             return records
         return self._ordered(consumer, self._in_order, records, most)
+
+    def _check_brokers(self, consumer: Consumer) -> None:
+        """Find out whether brokers are back. The client says once that they are away, maybe while it still has records of them.
+
+        :raises ConnectorFailure: when they are not, or one refuses
+        """
+        try:
+            consumer.list_topics(self._options.topic, timeout=_LOOK_S)
+        except KafkaException as error:
+            raise self._problems.failure(error.args[0]) from error
+        self._problems.healed()
+        if self._problems.are_serious:
+            raise self._problems.failure()
 
     def _ordered(self, consumer: Consumer, in_order: InTimeOrder, records: Iterable[Message], most: int) -> list[Message]:
         for record in records:

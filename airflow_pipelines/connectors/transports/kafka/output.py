@@ -28,6 +28,8 @@ _STEP_S: Final = 300.0
 """How long a step may take to be written, before it is tried again."""
 _BUFFER_S: Final = 0.1
 _TRANSACTION_MS: Final = 600_000
+_RENEWAL_S: Final = 3600.0
+"""Brokers forget offsets after days, and at the earliest after minutes: see offsets.retention.minutes."""
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _OF_BOTH: Final = SHARED_PROPERTIES | {"bootstrap.servers", "log_level"}
 _FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
@@ -147,7 +149,6 @@ class KafkaOutput:
         self._settle(producer)
         if self._failed is not None or self._problems.fatal is not None:
             raise self._failure(self._failed)
-        self._problems.healed()
 
     def _settle(self, producer: Producer) -> None:
         """Wait until it is known of each record whether it was written."""
@@ -224,6 +225,38 @@ class TransactionalKafkaOutput(KafkaOutput):
         reads = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
         self._steps = Consumer(configuration({**shared, **reads}, self._problems))
 
+    @property
+    def renewal_s(self) -> float:
+        """After how many seconds without a step its number is written anew."""
+        return _RENEWAL_S
+
+    def renew(self, step: int) -> None:
+        """Write the number of a step anew, before the brokers forget it.
+
+        :raises ConnectorFailure: when a broker refuses, or another run of the output has begun
+        :raises TransientConnectorFailure: when it cannot be written at the moment
+        """
+        producer = self._opened()
+        try:
+            producer.begin_transaction()
+            self._commit(producer, step)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from error
+
+    def was_written(self) -> bool:
+        """Whether the topic has, or had, records.
+
+        :raises ConnectorFailure: when it cannot be found out
+        """
+        if self._steps is None:
+            return False
+        try:
+            partitions = self._steps.list_topics(self._options.topic, timeout=_ANSWER_S).topics[self._options.topic].partitions
+            places = [TopicPartition(self._options.topic, number) for number in partitions]
+            return any(self._steps.get_watermark_offsets(place, timeout=_ANSWER_S)[1] > 0 for place in places)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from error
+
     def committed_step(self) -> int | None:
         """The newest step in the topic; None when there is none.
 
@@ -247,8 +280,6 @@ class TransactionalKafkaOutput(KafkaOutput):
         :raises TransientConnectorFailure: when they cannot be written, or it is not known whether they were
         """
         producer = self._opened()
-        if self._steps is None:
-            raise ConnectorFailure(f"{self._where}: it is not open")
         try:
             producer.begin_transaction()
             written = self._produce(producer, changes)
@@ -256,9 +287,7 @@ class TransactionalKafkaOutput(KafkaOutput):
             if self._failed is not None and self._failed.code() in _TOO_LARGE:
                 raise self._failure(self._failed)
             # Whatever else went wrong with a record fails the transaction, which says why.
-            number = TopicPartition(self._options.topic, 0, step)
-            producer.send_offsets_to_transaction([number], self._steps.consumer_group_metadata(), _ANSWER_S * 4)
-            producer.commit_transaction(_ANSWER_S * 4)
+            self._commit(producer, step)
         except KafkaException as error:
             raise self._failure(error.args[0]) from error
         return written
@@ -272,6 +301,14 @@ class TransactionalKafkaOutput(KafkaOutput):
         if producer is not None:
             self._take_back(producer)
         super().close()
+
+    def _commit(self, producer: Producer, step: int) -> None:
+        """End a transaction with the number of a step."""
+        if self._steps is None:
+            raise ConnectorFailure(f"{self._where}: it is not open")
+        number = TopicPartition(self._options.topic, 0, step)
+        producer.send_offsets_to_transaction([number], self._steps.consumer_group_metadata(), _ANSWER_S * 4)
+        producer.commit_transaction(_ANSWER_S * 4)
 
     def _take_back(self, producer: Producer) -> None:
         if self._problems.are_serious:

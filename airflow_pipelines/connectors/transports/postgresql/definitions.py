@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.definition import (
@@ -55,6 +56,10 @@ def _check_output(options: PostgresOutputOptions, declared: Declared) -> None:
         )
 
 
+def _mirrors(declared: Mapping[str, Any]) -> bool:
+    return declared.get("mode") != OutputMode.CDC.value
+
+
 POSTGRES_INPUT: Final = InputDefinition(
     name="postgres_input",
     options=PostgresInputOptions,
@@ -76,6 +81,7 @@ POSTGRES_OUTPUT: Final = OutputDefinition(
     options=PostgresOutputOptions,
     open=_open_output,
     guarantee=Guarantee.EXACTLY_ONCE,
+    mirrors=_mirrors,
     check=_check_output,
     packages=_PACKAGES,
     extra=_EXTRA,

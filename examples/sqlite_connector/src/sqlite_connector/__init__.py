@@ -122,5 +122,6 @@ SQLITE_OUTPUT = OutputDefinition(
     open=SqliteOutput,
     guarantee=Guarantee.EXACTLY_ONCE,
     needs_index=True,
+    mirrors=lambda _: True,
     check=check,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, ForgetsSteps, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.definition import Encoder
@@ -160,6 +160,26 @@ def test_two_outputs_of_one_topic_have_numbers_of_their_own(kafka: Kafka, write:
     first.write(1, added(1))
     second.write(10, added(2))
     assert (first.committed_step(), second.committed_step()) == (1, 10)
+
+
+def test_a_number_that_the_brokers_have_forgotten(kafka: Kafka, write: Write) -> None:
+    topic = kafka.topic(2)
+    name = f"{topic}-1"
+    output = write(topic, **{"transactional.id": name})
+    assert isinstance(output, ForgetsSteps)
+    assert not output.was_written(), "nobody has written to it"
+    output.write(5, added(1))
+    # As after offsets.retention.minutes; then retention takes the records, too.
+    kafka.admin.delete_consumer_groups([name])[name].result(20)
+    kafka.expire(topic, 0, -1)
+    kafka.expire(topic, 1, -1)
+    assert output.committed_step() is None
+    assert output.was_written()
+    output.renew(5)
+    assert output.committed_step() == 5
+    output.write(6, added(2))
+    assert output.committed_step() == 6
+    assert ids(kafka, topic) == [2], "a number comes without records"
 
 
 def test_without_transactions_records_are_there_and_no_number(kafka: Kafka, write: Write) -> None:
