@@ -20,11 +20,13 @@ from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed
 from airflow_pipelines.connectors.transports.files.folder_output import FolderOutput
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
+from airflow_pipelines.connectors.transports.files.manifest import Manifest
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes
+from tests.connectors.transports.files.manifests import listed
 from tests.fixtures.s3 import Bucket
 
 PIPELINE = PipelineReference("p1", "test")
@@ -45,11 +47,11 @@ def output(path: Path | str, *, resumed: bool = False, pipeline: PipelineReferen
 def committed(path: Path | str, **storage: Any) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files that the manifest of a folder lists, in order."""
     filesystem, folder = fsspec.core.url_to_fs(str(path), **storage)
-    for commit in sorted(filesystem.ls(f"{folder}/_commits", detail=False)):
-        for file in json.loads(filesystem.cat_file(commit))["files"]:
-            data = filesystem.cat_file(f"{folder}/{file['name']}")
-            assert len(data) == file["bytes"]
-            yield file["name"], data
+    filesystem.invalidate_cache()
+    for file in listed(filesystem, folder):
+        data = filesystem.cat_file(f"{folder}/{file['name']}")
+        assert len(data) == file["bytes"]
+        yield file["name"], data
 
 
 def lines(path: Path | str) -> list[Any]:
@@ -87,9 +89,9 @@ def test_what_a_crash_left_is_removed(tmp_path: Path, monkeypatch: pytest.Monkey
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("_put", "_finish"):
+    for where, name in ((Manifest, "add"), (FolderOutput, "_finish")):
         with monkeypatch.context() as patch:
-            patch.setattr(FolderOutput, name, killed)
+            patch.setattr(where, name, killed)
             with pytest.raises(KeyboardInterrupt):
                 sink.write(2, changes((2, "b", 1), (3, "b", 1), (4, "b", 1)))
     assert ids(folder) == [1]
