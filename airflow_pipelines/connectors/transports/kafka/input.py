@@ -295,9 +295,10 @@ class KafkaInput:
 
     def _advance(self, records: Iterable[Message]) -> None:
         """Note what comes after records that are given to the pipeline."""
-        self._next.update(_places_after(records))
         if self._in_order is None or self._in_order.is_empty:
             self._next.update(self._read_to)
+        else:
+            self._next.update(_places_after(records))
 
     def _chunk(self, records: Sequence[Message], has_ended: bool) -> InputChunk:
         wanted = records if self._filter is None else [record for record in records if self._filter.accepts(headers_of(record))]
@@ -306,7 +307,7 @@ class KafkaInput:
         return InputChunk(
             changes=parsed.changes,
             records=parsed.records,
-            size_bytes=sum(len(value) for value in values if value is not None),
+            size_bytes=sum(map(len, filter(None, values))),
             position=self._position(),
             parse_errors=tuple(
                 ConnectorError("parse", f"{_place(wanted[error.index])}: {error.message}", wanted[error.index].offset() or 0)
