@@ -7,6 +7,7 @@ warm. The answers of both are compared. The broker runs on the same two cores.
 
 from __future__ import annotations
 
+import gc
 import json
 import statistics
 import tempfile
@@ -72,6 +73,8 @@ def measure(options: Options) -> list[Measurement]:
     :raises RuntimeError: when the two systems give different answers
     """
     with tempfile.TemporaryDirectory(prefix="pipelines-kafka-") as name, _topics(Path(name)) as address:
+        # As a host does, whose garbage collections would otherwise look at all modules again and again.
+        gc.freeze()
         reading = statistics.median(_read_alone(address) for _ in range(options.repeats))
         with _host(Path(name) / "home") as client, spark_with_kafka() as spark:
             _require_the_same(_ours(client, address, "warm-up", WARM_UP), _structured(spark, address, "warm-up", WARM_UP))
