@@ -28,6 +28,7 @@ pytest_plugins = [
     "tests.fixtures.host",
     "tests.fixtures.kafka",
     "tests.fixtures.s3",
+    "tests.fixtures.schema_registry",
     "tests.fixtures.service",
     "tests.fixtures.sdk",
 ]

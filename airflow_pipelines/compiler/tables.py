@@ -12,14 +12,14 @@ import sqlglot
 from sqlglot import exp
 
 from airflow_pipelines.compiler.compilation import Compilation
-from airflow_pipelines.compiler.varying_defaults import DefaultGroup, VaryingDefaults, at_time, reads_clock
+from airflow_pipelines.compiler.varying_defaults import DefaultGroup, DefaultsFromMetadata, VaryingDefaults, at_time, reads_clock
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.engine.spark.analysis import QueryRefused, is_unknown_name
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import Column, Table
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
 from airflow_pipelines.sql.rewrite.casts import cast_text
-from airflow_pipelines.sql.rewrite.connector_metadata import without_metadata
+from airflow_pipelines.sql.rewrite.connector_metadata import reads_metadata, with_metadata, without_metadata
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.hints import string_hint
@@ -37,7 +37,9 @@ def add_table(compilation: Compilation, table: Table) -> None:
     """Add a table to a program, and note what is wrong with its columns."""
     columns = [column for column in table.columns if column.default is not None]
     defaults = _defaults(compilation, columns) if columns else _Defaults()
-    schema = RelationSchema(table.name, table.columns, tuple(table.primary_key or ()), defaults.constants, defaults.varying)
+    schema = RelationSchema(
+        table.name, table.columns, tuple(table.primary_key or ()), defaults.constants, defaults.varying, defaults.described
+    )
     compilation.add_schema(schema)
     compilation.time.add_table(table, schema)
 
@@ -48,6 +50,7 @@ class _Defaults:
 
     constants: Mapping[str, Any] = field(default_factory=dict)
     varying: VaryingDefaults | None = None
+    described: DefaultsFromMetadata | None = None
 
 
 def _defaults(compilation: Compilation, columns: Sequence[Column]) -> _Defaults:
@@ -84,7 +87,14 @@ def _defaults(compilation: Compilation, columns: Sequence[Column]) -> _Defaults:
         for group, is_random in groups
         if group
     ]
-    return _Defaults(constants, VaryingDefaults(varying) if varying else None)
+    described = [column for column in columns if reads_metadata(column.default or "")]
+    return _Defaults(
+        constants,
+        VaryingDefaults(varying) if varying else None,
+        DefaultsFromMetadata(analysis, {column.name: _cast(column, with_metadata) for column in described}, _types(described))
+        if described
+        else None,
+    )
 
 
 def _evaluated(
@@ -109,8 +119,8 @@ def _evaluated(
     return None
 
 
-def _cast(column: Column) -> str:
-    expression = without_metadata(column.default or "")
+def _cast(column: Column, rewritten: Callable[[str], str] = without_metadata) -> str:
+    expression = rewritten(column.default or "")
     value = Edited(expression).edit(bare_clock_edits(expression)).text
     return cast_text(value, column.type)
 

@@ -1,4 +1,4 @@
-"""Evaluates DEFAULTs that are not the same for each record: those that read the clock, and random ones such as uuid()."""
+"""Evaluates DEFAULTs that are not the same for each record: those that read the clock or metadata, and random ones."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
 from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
+from airflow_pipelines.sql.rewrite.connector_metadata import METADATA
 from airflow_pipelines.sql.syntax.edits import Edited
 
 _FIRST_ROWS: Final = 16
@@ -108,3 +109,41 @@ class DefaultGroup:
             return self._analysis.rows(query, self._types)
         except QueryRefused as refused:
             raise ValueError(refused.message) from refused
+
+
+class DefaultsFromMetadata:
+    """The DEFAULTs of a table that read what a connector says of a record. May be used by several threads."""
+
+    def __init__(self, analysis: Analysis, expressions: Mapping[str, str], types: pa.Schema) -> None:
+        """Evaluate nothing yet.
+
+        :param analysis: evaluates them
+        :param expressions: Spark SQL by column, which reads the metadata from the column :data:`METADATA`
+        :param types: the columns in the types of batches
+        """
+        self.columns = frozenset(expressions)
+        self._analysis = analysis
+        self._expressions = expressions
+        self._types = types
+
+    def rows(self, now: int, metadata: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """The values for some records, as Python has them.
+
+        :param now: the time in microseconds since the epoch, as NOW() shows it
+        :param metadata: what is known of each record, by name
+        :returns: by column, for each of them
+        :raises ValueError: when one cannot be evaluated
+        """
+        entries = ", ".join(f"'{field.name}', {_variant(field)}" for field in metadata.schema)
+        items = ", ".join(f"{at_time(text, now)} AS {quote(name)}" for name, text in self._expressions.items())
+        try:
+            return self._analysis.rows_over(
+                metadata, lambda view: f"SELECT {items} FROM (SELECT map({entries}) AS {METADATA} FROM {view})", self._types
+            )
+        except QueryRefused as refused:
+            raise ValueError(refused.message) from refused
+
+
+def _variant(field: pa.Field) -> str:
+    name = quote(field.name)
+    return f"to_variant_object({name})" if pa.types.is_nested(field.type) else f"CAST({name} AS VARIANT)"

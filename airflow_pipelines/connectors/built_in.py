@@ -36,7 +36,7 @@ BUILT_IN_OUTPUTS: Final[Mapping[str, str]] = {
 """``module:ATTRIBUTE`` of an ``OutputDefinition`` by the name of its transport."""
 
 BUILT_IN_FORMATS: Final[Mapping[str, str]] = {
-    "avro": f"{_FORMATS}.avro:AVRO",
+    "avro": f"{_FORMATS}.avro.definition:AVRO",
     "csv": f"{_FORMATS}.plain:CSV",
     "json": f"{_FORMATS}.plain:JSON",
     "orc": f"{_FORMATS}.plain:ORC",

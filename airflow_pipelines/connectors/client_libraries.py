@@ -1,21 +1,22 @@
-"""Whether what a connector needs besides this package is installed."""
+"""Whether what a connector or a format needs besides this package is installed."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
 from airflow_pipelines.connectors.definition import ConnectorDefinition
+from airflow_pipelines.connectors.formats.definition import FormatDefinition
 
 
-def missing_libraries(definition: ConnectorDefinition) -> str | None:
-    """What is missing for a connector, and how to get it; None when nothing is.
+def missing_libraries(definition: ConnectorDefinition | FormatDefinition) -> str | None:
+    """What is missing for a connector or a format, and how to get it; None when nothing is.
 
-    :param definition: of the connector
+    :param definition: of the connector, or of the format
     """
     missing = [package for package in definition.packages if not _is_installed(package)]
     if not missing:
         return None
-    of = f"transport {definition.name!r}"
+    of = f"{'format' if isinstance(definition, FormatDefinition) else 'transport'} {definition.name!r}"
     how = f"pip install 'airflow-pipelines[{definition.extra}]'" if definition.extra else f"install {', '.join(missing)}"
     return f"{of} needs a package that is not installed where the pipeline runs ({', '.join(missing)}); {how}"
 

@@ -18,6 +18,7 @@ from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.definition import Encoder
+from airflow_pipelines.connectors.formats.messages import MessageEncoder
 from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
@@ -120,6 +121,7 @@ class OutputContext:
     :param fence: the epoch of the run in that storage, after which outputs write nothing more; None without storage
     :param pipeline: the pipeline
     :param common: the options that all connectors have
+    :param new_message_encoder: makes what writes changes as messages with keys; None for a format that only writes documents
     """
 
     endpoint: str
@@ -132,6 +134,7 @@ class OutputContext:
     fence: Fence | None
     pipeline: PipelineReference
     common: ConnectorOptions
+    new_message_encoder: Callable[[], MessageEncoder] | None = None
 
     @property
     def writer(self) -> str:
@@ -190,6 +193,7 @@ class OutputDefinition:
     :param needs_index: whether a declaration must name an index of its view
     :param mirrors: whether the target is to equal the view, by the options as they are declared; None for one that never is. A step
         that such a target has is never computed in another way: the journal keeps it, whatever the fault tolerance is
+    :param writes_messages: whether each change is a message that may have a key
     :param check: refuses, when a program is compiled, what the options alone do not say
     :param check_start: the same, when a pipeline starts
     :param packages: the importable names of the client libraries that it needs
@@ -205,6 +209,7 @@ class OutputDefinition:
     delivery_of: Callable[[Mapping[str, Any]], Delivery] | None = None
     needs_index: bool = False
     mirrors: Callable[[Mapping[str, Any]], bool] | None = None
+    writes_messages: bool = False
     check: Check | None = None
     check_start: Check | None = None
     packages: tuple[str, ...] = ()

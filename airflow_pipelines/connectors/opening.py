@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from airflow_pipelines.connectors.definition import (
 )
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.definition import Encoder, FormatDefinition
+from airflow_pipelines.connectors.formats.messages import MessageEncoder
 from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.option_models import read_options
@@ -113,6 +115,7 @@ def open_output(
         fence=fence,
         pipeline=pipeline,
         common=connector_options(connector),
+        new_message_encoder=_message_encoder(schema, ready, key),
     )
     return ready.definition.open(ready.options, context)
 
@@ -182,3 +185,9 @@ def _new_encoder(connector: Connector, schema: RelationSchema, ready: _Ready) ->
     if ready.format is None or ready.format.new_encoder is None:
         raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} has no format that can be written")
     return ready.format.new_encoder(schema, ready.format_options)
+
+
+def _message_encoder(schema: RelationSchema, ready: _Ready, key: tuple[str, ...]) -> Callable[[], MessageEncoder] | None:
+    if ready.format is None or ready.format.new_message_encoder is None:
+        return None
+    return partial(ready.format.new_message_encoder, schema, ready.format_options, key)

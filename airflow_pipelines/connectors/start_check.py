@@ -13,6 +13,7 @@ from airflow_pipelines.connectors.declarations import (
     formats_of,
     transport_options,
 )
+from airflow_pipelines.connectors.definition import OutputDefinition
 from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, PlannedTransport
@@ -84,9 +85,10 @@ def _check_definition(connector: Connector, schema: RelationSchema) -> None:
     definition = find_connector(connector.transport)
     if definition is None:
         return
-    missing = missing_libraries(definition)
-    if missing is not None:
-        raise InvalidOptionError(missing)
+    for needs in (definition, format_of(connector)):
+        missing = None if needs is None else missing_libraries(needs)
+        if missing is not None:
+            raise InvalidOptionError(missing)
     if definition.check_start is not None:
         options = transport_options(connector, definition)
         if options is not None:
@@ -96,8 +98,13 @@ def _check_definition(connector: Connector, schema: RelationSchema) -> None:
 def _check_written(connector: Connector) -> None:
     """Check that the format of an output can be written with its options."""
     definition, options = format_of(connector), format_options(connector)
-    if definition is not None and definition.check_written is not None and options is not None:
-        definition.check_written(options)
+    if definition is None or definition.check_written is None or options is None:
+        return
+    transport = find_connector(connector.transport)
+    if isinstance(transport, OutputDefinition) and transport.writes_messages and definition.check_messages_written is not None:
+        # Which was found out when the program was compiled.
+        return
+    definition.check_written(options)
 
 
 def _missing_transport(connector: Connector, planned: PlannedTransport) -> Problem:

@@ -44,6 +44,8 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
     if isinstance(definition, OutputDefinition) and definition.needs_index and common.index is None:
         message = "needs an 'index', by whose columns it tells which rows are the same. Name one that CREATE INDEX makes"
         raise InvalidOptionError(f"{where}: transport {connector.transport!r} {message}")
+    if isinstance(definition, OutputDefinition) and definition.writes_messages and options_of_format is not None:
+        _check_messages_written(connector, options_of_format, has_index=common.index is not None)
     if definition.check is not None and options is not None:
         run_check(definition.check, options, connector, schema, options_of_format)
 
@@ -85,3 +87,14 @@ def _checked_format(connector: Connector, definition: ConnectorDefinition, schem
     if connector.direction is ConnectorDirection.INPUT and found is not None and options is not None:
         new_parser(found, schema, options, where, wall_clock)
     return options
+
+
+def _check_messages_written(connector: Connector, options: BaseModel, *, has_index: bool) -> None:
+    """Check that the format of an output can be written as messages."""
+    found = format_of(connector)
+    if found is None or found.check_messages_written is None:
+        return
+    try:
+        found.check_messages_written(options, has_index)
+    except InvalidOptionError as error:
+        raise InvalidOptionError(f"{place_of(connector)}: {error}", error.word) from error

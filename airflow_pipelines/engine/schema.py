@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -87,6 +87,22 @@ class EvaluatedDefaults(Protocol):
         """
 
 
+class DescribedDefaults(Protocol):
+    """Gives the values of DEFAULTs that read what a connector says of a record (``CONNECTOR_METADATA()``)."""
+
+    @property
+    def columns(self) -> Set[str]:
+        """The columns that have one."""
+
+    def rows(self, now: int, metadata: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """The values for some records, by column, as Python has them.
+
+        :param now: the time in microseconds since the epoch, as NOW() shows it
+        :param metadata: what is known of each record, by name
+        :raises ValueError: when one cannot be evaluated
+        """
+
+
 @dataclass(frozen=True)
 class RelationSchema:
     """The name and columns of a relation. Its Arrow and Spark schemas are made when they are first asked for."""
@@ -99,6 +115,9 @@ class RelationSchema:
     """By column of a table, what a DEFAULT that is more than a literal was evaluated to, as Python has it."""
     varying: EvaluatedDefaults | None = field(default=None, compare=False)
     """The DEFAULTs of a table that are not the same for each record, where it has any."""
+    described: DescribedDefaults | None = field(default=None, compare=False)
+    """The DEFAULTs of a table that read what a connector says of a record, where it has any. What they are without that is among
+    the others."""
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:

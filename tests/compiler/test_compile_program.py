@@ -6,11 +6,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
 from airflow_pipelines.compiler import views
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
+from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark import java_errors
@@ -315,6 +317,36 @@ def test_defaults_that_differ_are_evaluated_when_they_are_needed(sessions: Spark
         varying.row(now - 366 * 86_400_000_000)
     assert varying.row(now + 1)["c"] == earlier + dt.timedelta(microseconds=1), "it goes on"
     assert [clocked.row(at)["a"][-3:] for at in (5, 5, 6)] == ["005", "005", "006"]
+
+
+def test_defaults_that_read_metadata_are_evaluated_for_records(sessions: SparkSessions) -> None:
+    text = """create table t (a bigint default cast(CONNECTOR_METADATA()['kafka_offset'] as bigint),
+        b varchar(4) default upper(cast(connector_metadata()['kafka_topic'] as varchar)) || '!',
+        c map<varchar, varbinary> default cast(connector_metadata()['kafka_headers'] as map<varchar, varbinary>),
+        d timestamp default cast(connector_metadata()['kafka_timestamp'] as timestamp) + interval 1 hour,
+        e variant default connector_metadata()['kafka_topic'], f int default 7,
+        g varchar default coalesce(cast(connector_metadata()['nothing'] as varchar), 'none'),
+        h varchar default cast(cast(connector_metadata()['kafka_headers'] as map<varchar, varbinary>)['x'] as varchar))"""
+    schema = compile_program(text, sessions).schemas["t"]
+    assert schema.described is not None
+    assert schema.described.columns == set("abcdegh")
+    assert {name: schema.defaults[name] for name in "abcdegh"} == {**dict.fromkeys("abcdeh"), "g": "none"}
+    moment = dt.datetime(2024, 2, 29, 23, 30)
+    metadata = pa.table(
+        {
+            "kafka_offset": pa.array([5, 6], pa.int64()),
+            "kafka_topic": ["t1", None],
+            "kafka_headers": pa.array([{"x": b"ab"}, {}], pa.map_(pa.string(), pa.binary())),
+            "kafka_timestamp": pa.array([moment, None], pa.timestamp("us")),
+        }
+    )
+    first, second = schema.described.rows(0, metadata)
+    assert (first["a"], first["b"], first["c"], first["d"]) == (5, "T1!", [("x", b"ab")], dt.datetime(2024, 3, 1, 0, 30))
+    assert variant.to_json(first["e"]) == '"t1"'
+    assert (first["g"], first["h"]) == ("none", "ab")
+    assert (second["a"], second["b"], second["c"], second["d"], second["h"]) == (6, None, [], None, None)
+    (message,) = errors(sessions, "create table t (a int default connector_metadata()['kafka_offset'] + 'x')")
+    assert message.message.startswith("The DEFAULT of column a is wrong: ")
 
 
 def test_defaults_that_no_value_fits_are_refused(sessions: SparkSessions) -> None:

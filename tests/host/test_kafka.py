@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastavro import parse_schema, schemaless_reader
 
+from tests.connectors.formats.avro.encoding import encoded
 from tests.fixtures.kafka import Kafka
+from tests.fixtures.schema_registry import SchemaRegistryServer
 from tests.host.driver import Pipeline
 from tools.kafka_broker import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "kafka.md"
-READS, WRITES = (found[1] for found in list(re.finditer(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL))[:2])
+READS, METADATA, WRITES, AVRO = (found[1] for found in re.finditer(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL))
 TABLE = READS[: READS.index("CREATE MATERIALIZED VIEW")]
 EXACTLY_ONCE = {"model": "exactly_once", "checkpoint_interval_secs": 1}
+VALUE = {
+    "type": "record",
+    "name": "Value",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "part", "type": ["null", "string"]},
+        {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+    ],
+}
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "fields": [
+        {"name": "before", "type": ["null", VALUE]},
+        {"name": "after", "type": ["null", "Value"]},
+        {"name": "op", "type": "string"},
+    ],
+}
 Make = Callable[..., Pipeline]
 
 
@@ -86,3 +109,57 @@ def test_the_programs_of_the_page(make: Make, own: Kafka) -> None:
     stats: dict[str, Any] = pipeline.stats()
     assert [each["health"]["status"] for each in (*stats["inputs"], *stats["outputs"])] == ["Healthy", "Healthy"]
     assert pipeline.query("SELECT COUNT(*) AS n FROM totals") == [{"n": 4}]
+
+
+def test_the_programs_with_metadata_and_with_avro(make: Make, kafka: Kafka, schema_registry: SchemaRegistryServer) -> None:
+    for topic in ("clicks", "stock", "parts"):
+        kafka.create(topic)
+    kafka.send("clicks", '{"url": "/a"}', '{"url": "/b", "part": null}', headers=[("source", "web")], timestamp=1_700_000_000_000)
+    kafka.send("clicks", '{"no url', '{"url": "/c"}')
+    number = schema_registry.add("stock-value", ENVELOPE)
+
+    def change(operation: str, before: Any, after: Any) -> bytes:
+        return encoded(ENVELOPE, {"before": before, "after": after, "op": operation}, number)
+
+    def stock(number: int, part: str, amount: str) -> dict[str, Any]:
+        return {"id": number, "part": part, "amount": Decimal(amount)}
+
+    kafka.send("stock", change("r", None, stock(1, "nut", "1.50")), change("c", None, stock(2, "nut", "2.00")), b"poison")
+    kafka.send("stock", change("c", None, stock(3, "bolt", "9.99")))
+    pipeline = make(METADATA + AVRO, env={"KAFKA": kafka.address, "REGISTRY": schema_registry.url}, fault_tolerance=EXACTLY_ONCE)
+    pipeline.start()
+
+    def parts() -> dict[str, Decimal]:
+        found: dict[str, Decimal] = {}
+        for record in kafka.read("parts"):
+            assert record.key is not None
+            name = decoded(record.key)["part"]
+            found.pop(name, None)
+            if record.value is not None:
+                found[name] = decoded(record.value)["amount"]
+        return found
+
+    def decoded(data: bytes) -> Any:
+        schema = parse_schema(schema_registry.schema(int.from_bytes(data[1:5], "big")))
+        return schemaless_reader(io.BytesIO(data[5:]), schema, None)
+
+    wait_until(lambda: parts() == {"nut": Decimal("3.50"), "bolt": Decimal("9.99")}, pipeline, "what was captured before")
+    kafka.send(
+        "stock", change("d", stock(3, "bolt", "9.99"), None), None, change("u", stock(1, "nut", "1.50"), stock(1, "nut", "0.25"))
+    )
+    wait_until(lambda: parts() == {"nut": Decimal("2.25")}, pipeline, "an update, and a row that went")
+    assert [record.value for record in kafka.read("parts") if decoded(record.key or b"")["part"] == "bolt"][-1] is None
+    wait_until(lambda: pipeline.query("SELECT COUNT(*) AS n FROM clicks") == [{"n": 3}], pipeline, "the clicks")
+    at = "2023-11-14T22:13:20"
+    first, second, third = pipeline.query("SELECT * FROM clicks ORDER BY url")
+    assert first == {"url": "/a", "topic": "clicks", "part": 0, "place": 0, "at": at, "source": "web"}
+    assert second == {**first, "url": "/b", "part": None, "place": 1}
+    assert (third["place"], third["source"]) == (3, None)
+    errors = {
+        source["endpoint_name"]: [error["message"].split(": ")[0] for error in source["parse_errors"]]
+        for source in pipeline.stats(include_connector_errors=True)["inputs"]
+    }
+    assert errors == {
+        "clicks.topic": ["topic clicks, partition 0, offset 2"],
+        "stock.topic": ["topic stock, partition 0, offset 2"],
+    }

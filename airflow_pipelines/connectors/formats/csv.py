@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.formats.csv_columns import CsvColumns
@@ -75,11 +76,11 @@ class CsvParser:
         """A document without a payload says nothing."""
         return False
 
-    def begin(self) -> None:
+    def begin(self, metadata: pa.Table | None) -> None:
         """Begin another batch of documents."""
-        self._reader.begin()
+        self._reader.begin(metadata)
 
-    def read_together(self, documents: Sequence[bytes], buffer: RowBuffer) -> bool:
+    def read_together(self, documents: Sequence[bytes], numbers: Sequence[int], buffer: RowBuffer) -> bool:  # noqa: ARG002
         """Add documents of one record each; False when they have to be read one by one."""
         if self._options.headers or self._order is None:
             return False

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
-from airflow_pipelines.engine.schema import EvaluatedDefaults, RelationSchema
+from airflow_pipelines.engine.schema import DescribedDefaults, EvaluatedDefaults, RelationSchema
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.program.relations import Column
 from airflow_pipelines.sql.values.clock_defaults import is_the_time
@@ -44,6 +46,10 @@ class Defaults:
         """
         self._columns = schema.columns
         self._varying = schema.varying
+        self._described = schema.described
+        self._metadata: pa.Table | None = None
+        self._described_rows: Sequence[Mapping[str, Any]] | None = None
+        self._number = 0
         self._now = now
         self._time: int | None = None
         self._constants: list[Any] = []
@@ -54,9 +60,40 @@ class Defaults:
             self._constants.append(constant)
             self._problems.append(problem)
 
-    def begin(self) -> None:
-        """Begin another batch of records: those of one have the same time."""
+    def begin(self, metadata: pa.Table | None = None) -> None:
+        """Begin another batch of records: those of one have the same time.
+
+        :param metadata: what a connector says of each record, by name; None when it says nothing
+        """
         self._time = None
+        self._metadata = metadata
+        self._described_rows = None
+        self._number = 0
+
+    def at(self, number: int) -> None:
+        """Go to a record of the batch, whose metadata are read from now on.
+
+        :param number: of the record
+        """
+        self._number = number
+
+    @property
+    def described(self) -> Set[str]:
+        """The columns whose DEFAULT reads the metadata of the batch; none when it has none."""
+        return frozenset() if self._described is None or self._metadata is None else self._described.columns
+
+    def described_values(self, place: int, numbers: Sequence[int]) -> list[Any] | None:
+        """What a column of :attr:`described` has in records that do not name it; None when they have to be looked at one by one.
+
+        :param place: the column's number
+        :param numbers: of the records
+        """
+        if self._described is None or self._metadata is None:
+            return None
+        rows = self._described_batch(self._described, self._metadata)
+        column = self._columns[place]
+        values = [rows[number][column.name] for number in numbers] if rows else None
+        return None if values is None or (None in values and not column.type.nullable) else values
 
     def constant(self, place: int) -> Any:
         """The DEFAULT of a column where it is the same each time, else None.
@@ -74,20 +111,47 @@ class Defaults:
         """
         varying: Mapping[str, Any] | None = None
         for place in missing:
+            column = self._columns[place]
+            if self._metadata is not None and self._described is not None and column.name in self._described.columns:
+                row[place] = self._from_metadata(self._described, self._metadata)[column.name]
+                self._check_null(column, row[place])
+                continue
             problem = self._problems[place]
             if problem is not None:
                 raise RecordProblem(problem)
-            column = self._columns[place]
             make = self._makers[place]
             if make is not None:
                 row[place] = make(_EPOCH + dt.timedelta(microseconds=self._batch_time()))
             elif self._varying is not None and column.name in self._varying.columns:
                 varying = self._evaluated(self._varying) if varying is None else varying
                 row[place] = varying[column.name]
-                if row[place] is None and not column.type.nullable:
-                    raise RecordProblem(f"column {column.name!r} is missing and NOT NULL, and its DEFAULT is NULL")
+                self._check_null(column, row[place])
             else:
                 row[place] = self._constants[place]
+
+    def _check_null(self, column: Column, value: Any) -> None:
+        if value is None and not column.type.nullable:
+            raise RecordProblem(f"column {column.name!r} is missing and NOT NULL, and its DEFAULT is NULL")
+
+    def _from_metadata(self, described: DescribedDefaults, metadata: pa.Table) -> Mapping[str, Any]:
+        """What the DEFAULTs of the record are that read its metadata."""
+        rows = self._described_batch(described, metadata)
+        if rows:
+            return rows[self._number]
+        try:
+            return described.rows(self._batch_time(), metadata.slice(self._number, 1))[0]
+        except ValueError as error:
+            raise RecordProblem(f"a DEFAULT cannot be evaluated: {error}") from error
+
+    def _described_batch(self, described: DescribedDefaults, metadata: pa.Table) -> Sequence[Mapping[str, Any]]:
+        """The same for all records of the batch, evaluated once; none when it fails for one of them."""
+        if self._described_rows is None:
+            try:
+                self._described_rows = described.rows(self._batch_time(), metadata)
+            except ValueError:
+                # Each record by itself says whether it is the one.
+                self._described_rows = ()
+        return self._described_rows
 
     def _evaluated(self, varying: EvaluatedDefaults) -> Mapping[str, Any]:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from airflow_pipelines.connectors.formats.defaults import Now
+from airflow_pipelines.connectors.formats.messages import MessageEncoder
 from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -32,13 +33,22 @@ class FormatDefinition:
     :param options: the model of its options, which refuses what it does not know (``extra="forbid"``)
     :param new_parser: makes what reads it for a table; None when it cannot be read
     :param new_encoder: makes what writes it for a view; None when changes cannot be written one by one
+    :param new_message_encoder: makes what writes messages for a view, given the columns of its index; None for a format whose
+        messages are what ``new_encoder`` writes, with JSON keys
     :param check_read: refuses options with which it cannot be read
     :param check_written: refuses options with which it cannot be written
+    :param check_messages_written: the same for messages with keys, given whether the output has an index; None: as documents
+    :param packages: the importable names of the libraries that it needs
+    :param extra: the extra of this package that installs them
     """
 
     name: str
     options: type[BaseModel]
     new_parser: Callable[[RelationSchema, Any, Now], Parser] | None = None
     new_encoder: Callable[[RelationSchema, Any], Encoder] | None = None
+    new_message_encoder: Callable[[RelationSchema, Any, Sequence[str]], MessageEncoder] | None = None
     check_read: Callable[[Any], None] | None = None
     check_written: Callable[[Any], None] | None = None
+    check_messages_written: Callable[[Any, bool], None] | None = None
+    packages: tuple[str, ...] = ()
+    extra: str | None = None

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
-from airflow_pipelines.connectors.formats.json_columns import GREATEST_WEIGHT, JsonColumns
+from airflow_pipelines.connectors.formats.json_columns import GREATEST_WEIGHT, ColumnChanges, JsonColumns
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -36,7 +40,7 @@ class JsonOptions(BaseModel):
     :param json_flavor: how dates and times, bytes and exact numbers are written
     :param array: each top-level value is a list of records, taken or refused as a whole
     :param buffer_size_records: how many changes an array has at most that an output writes
-    :param key_fields: which columns are in the key of a message; no transport of this release has messages with keys
+    :param key_fields: which columns are in the key of a message that an output writes; by default those of its index
     :param lines: ``single`` promises one record a line, so that a broken record never costs its neighbours
     """
 
@@ -88,24 +92,57 @@ class JsonParser:
         """Debezium writes a message without a payload after each delete."""
         return self._options.update_format == "debezium"
 
-    def begin(self) -> None:
+    def begin(self, metadata: pa.Table | None) -> None:
         """Begin another batch of documents."""
-        self._reader.begin()
+        self._reader.begin(metadata)
 
-    def read_together(self, documents: Sequence[bytes], buffer: RowBuffer) -> bool:
+    def read_together(self, documents: Sequence[bytes], numbers: Sequence[int], buffer: RowBuffer) -> bool:
         """Add what documents say that are one object each; False when they have to be read one by one."""
-        if self._vectorised is None or self._options.array:
+        vectorised = self._without_described if self._reader.described else self._vectorised
+        if vectorised is None or self._options.array:
             return False
         lines = _lines_of_objects(documents) or _lines_of_objects([document.strip() for document in documents])
-        read = None if lines is None else self._vectorised.read(lines)
+        read = None if lines is None else vectorised.read(lines)
         if read is None or read.records != len(documents):
             return False
-        buffer.add_changes(read.columns, read.operations)
+        if not self._reader.described:
+            buffer.add_changes(read.columns, read.operations)
+            return True
+        columns = self._with_described(read, numbers)
+        if columns is None:
+            return False
+        buffer.add_changes(columns, read.operations)
         return True
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
         """Add what a document says to a buffer."""
+        self._reader.at(buffer.document or 0)
         self._records(document.removeprefix(_BOM).decode("utf-8", "surrogateescape"), 0, buffer, True)
+
+    @cached_property
+    def _without_described(self) -> JsonColumns | None:
+        """Reads the columns of which nothing follows from metadata, in records that name none of the others."""
+        if self._vectorised is None:
+            return None
+        columns = tuple(column for column in self._schema.columns if column.name not in self._reader.described)
+        rest = RelationSchema(self._schema.name, columns, self._schema.primary_key)
+        return JsonColumns(rest, self._reader, self._options.update_format, array=False)
+
+    def _with_described(self, read: ColumnChanges, numbers: Sequence[int]) -> list[ArrowColumn] | None:
+        """All columns of records that are one row each; None when they have to be read one by one."""
+        if len(read.operations) != len(numbers) or not pc.all(pc.equal(read.operations, int(Op.INSERT))).as_py():
+            return None
+        others = iter(read.columns)
+        columns: list[ArrowColumn] = []
+        for column, kind in zip(self._schema.columns, self._schema.arrow, strict=True):
+            if column.name in self._reader.described:
+                values = self._reader.described_array(column.name, numbers, kind.type)
+                if values is None:
+                    return None
+                columns.append(values)
+            else:
+                columns.append(next(others))
+        return columns
 
     def state(self) -> dict[str, Any]:
         """Nothing is remembered between calls."""

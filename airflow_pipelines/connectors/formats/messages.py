@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordError, RecordProblem, RowBuffer
 from airflow_pipelines.engine.changes import TableChanges
@@ -23,10 +25,12 @@ class Messages:
 
     :param values: their payloads; None where there is none
     :param key: gives the key of one by its number
+    :param metadata: what else is known of each, by name; None when nothing is
     """
 
     values: Sequence[bytes | None]
     key: Callable[[int], bytes | None]
+    metadata: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,38 @@ class ParsedMessages:
     num_errors: int
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenMessage:
+    """A change as a message.
+
+    :param key: None for a message without one
+    :param value: its payload; None for one that only says that its key is gone
+    :param headers: by name
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]] = ()
+
+
+class MessageEncoder(Protocol):
+    """Writes changes as messages with keys of their own. One is for one stream."""
+
+    def open(self, topic: str) -> None:
+        """Prepare to write.
+
+        :param topic: where messages go
+        :raises FormatFailure: when nothing can be written
+        """
+
+    def messages(self, changes: pa.Table) -> Iterator[WrittenMessage]:
+        """Each change as a message; the two rows of an update as one where the format has updates.
+
+        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates (``formats.delta.UPDATE``)
+        :raises FormatFailure: when one cannot be written
+        """
+
+
 @runtime_checkable
 class MessageParser(Protocol):
     """Reads messages of one format."""
@@ -61,14 +97,25 @@ class DocumentParser(Protocol):
     def repeats_deletes(self) -> bool:
         """Whether a message without a payload says again what the delete before it said, so that a queue may forget its key."""
 
-    def begin(self) -> None:
-        """Begin another batch of documents, whose DEFAULTs have a time of their own."""
+    def begin(self, metadata: pa.Table | None) -> None:
+        """Begin another batch of documents, whose DEFAULTs have a time of their own.
 
-    def read_together(self, documents: Sequence[bytes], buffer: RowBuffer) -> bool:
-        """Add what documents say to a buffer; False, and nothing is added, when they have to be read one by one."""
+        :param metadata: what is known of each document, by name; None when nothing is
+        """
+
+    def read_together(self, documents: Sequence[bytes], numbers: Sequence[int], buffer: RowBuffer) -> bool:
+        """Add what documents say to a buffer; False, and nothing is added, when they have to be read one by one.
+
+        :param documents: the documents
+        :param numbers: of each, by which its metadata are found
+        :param buffer: gets the rows
+        """
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
-        """Add what a document says to a buffer, and note there what is wrong with it."""
+        """Add what a document says to a buffer, and note there what is wrong with it.
+
+        The buffer has the number of the document, by which its metadata are found.
+        """
 
 
 def message_parser(schema: RelationSchema, parser: Parser) -> MessageParser:
@@ -105,7 +152,7 @@ class DocumentMessages:
         if len(documents) < len(messages.values):
             numbers = [number for number, value in enumerate(messages.values) if value]
             self._reject_missing(messages, buffer)
-        self._parser.begin()
+        self._parser.begin(messages.metadata)
         self._read(numbers, documents, buffer)
         parsed = buffer.finish(0, len(messages.values))
         errors = (RecordError(error.index, error.message.removeprefix(_FIRST)) for error in parsed.errors)
@@ -119,7 +166,7 @@ class DocumentMessages:
     def _read(self, numbers: Sequence[int], documents: Sequence[bytes], buffer: RowBuffer) -> None:
         """Read documents together; where that does not work, each half of them, so that a bad one costs few others any time."""
         if len(documents) > _FEW:
-            if self._parser.read_together(documents, buffer):
+            if self._parser.read_together(documents, numbers, buffer):
                 return
             middle = len(documents) // 2
             self._read(numbers[:middle], documents[:middle], buffer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -10,11 +10,19 @@ import pyarrow as pa
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.definition import FormatDefinition
 from airflow_pipelines.connectors.formats.delta import WRITTEN_UPDATE_FORMATS, JsonChanges, csv_changes
+from airflow_pipelines.connectors.formats.encode import encode_rows
+from airflow_pipelines.connectors.formats.failures import FormatFailure
+from airflow_pipelines.connectors.formats.flavors import FORMS
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.connectors.formats.keyed_documents import KeyedDocuments
+from airflow_pipelines.connectors.formats.messages import MessageEncoder
 from airflow_pipelines.connectors.formats.orc import OrcOptions, orc_parser
 from airflow_pipelines.connectors.formats.parquet import ParquetOptions, parquet_parser
 from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
+from airflow_pipelines.connectors.formats.row_messages import RowMessages, column_bytes
+from airflow_pipelines.connectors.formats.scalar_texts import scalars_of
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.engine.schema import RelationSchema
 
 
 class JsonEncoder:
@@ -66,6 +74,59 @@ def _check_json_written(options: JsonOptions) -> None:
         )
 
 
+def _check_json_messages(options: JsonOptions, has_index: bool) -> None:
+    if options.update_format != "raw":
+        return
+    if not has_index:
+        raise InvalidOptionError(
+            "'update_format' 'raw' of format 'json' needs an 'index', by whose columns a message says which row changes or goes",
+            "update_format",
+        )
+    if options.array:
+        raise InvalidOptionError("'array' of format 'json' is not for 'update_format' 'raw': a message is one row", "array")
+
+
+def _json_messages(schema: RelationSchema, options: JsonOptions, key: Sequence[str]) -> MessageEncoder:
+    if options.update_format != "raw":
+        return KeyedDocuments(JsonEncoder(options), _key_fields(schema, options) or key)
+    scalars = scalars_of(FORMS[options.written_flavor])
+    names = [*key]
+    return RowMessages(
+        lambda rows: (text.encode() for text in encode_rows(rows.select(names), scalars)),
+        lambda rows: (text.encode() for text in encode_rows(rows, scalars)),
+    )
+
+
+def _key_fields(schema: RelationSchema, options: JsonOptions) -> Sequence[str]:
+    """The columns that the options name for keys.
+
+    :raises FormatFailure: when there is no such column
+    """
+    known = {name.lower(): name for name in schema.column_names}
+    unknown = [name for name in options.key_fields or () if name.lower() not in known]
+    if unknown:
+        raise FormatFailure(f"option 'key_fields' of format 'json' names columns that the view does not have: {', '.join(unknown)}")
+    return [known[name.lower()] for name in options.key_fields or ()]
+
+
+def _check_raw_messages(options: RawOptions, has_index: bool) -> None:
+    if not has_index:
+        raise InvalidOptionError("format 'raw' needs an 'index', whose column is the key of each message")
+    if options.mode != "blob":
+        raise InvalidOptionError("option 'mode' of format 'raw': an output writes each row as a message", "mode")
+
+
+def _raw_messages(schema: RelationSchema, _: RawOptions, key: Sequence[str]) -> MessageEncoder:
+    values = [name for name in schema.column_names if name not in key]
+    kinds = {column.type.name for column in schema.columns}
+    if len(key) != 1 or len(values) != 1 or not kinds <= {"VARCHAR", "CHAR", "VARBINARY", "BINARY"}:
+        raise FormatFailure(
+            "format 'raw' needs a view with two columns of type VARCHAR or VARBINARY: that of the index, which is the key of a "
+            "message, and one that is its value"
+        )
+    return RowMessages(column_bytes(key[0]), column_bytes(values[0]))
+
+
 CSV: Final = FormatDefinition(
     name="csv", options=CsvOptions, new_parser=CsvParser, new_encoder=lambda _, options: CsvEncoder(options)
 )
@@ -76,9 +137,17 @@ JSON: Final = FormatDefinition(
     new_encoder=lambda _, options: JsonEncoder(options),
     check_read=_check_json_read,
     check_written=_check_json_written,
+    new_message_encoder=_json_messages,
+    check_messages_written=_check_json_messages,
 )
 PARQUET: Final = FormatDefinition(
     name="parquet", options=ParquetOptions, new_parser=lambda schema, _, now: parquet_parser(schema, now)
 )
 ORC: Final = FormatDefinition(name="orc", options=OrcOptions, new_parser=lambda schema, _, now: orc_parser(schema, now))
-RAW: Final = FormatDefinition(name="raw", options=RawOptions, new_parser=lambda schema, options, _: RawParser(schema, options))
+RAW: Final = FormatDefinition(
+    name="raw",
+    options=RawOptions,
+    new_parser=lambda schema, options, _: RawParser(schema, options),
+    new_message_encoder=_raw_messages,
+    check_messages_written=_check_raw_messages,
+)

@@ -62,10 +62,10 @@ class RawParser:
         """A document without a payload says nothing."""
         return False
 
-    def begin(self) -> None:
+    def begin(self, metadata: pa.Table | None) -> None:
         """No column of such a table has a DEFAULT that would be used."""
 
-    def read_together(self, documents: Sequence[bytes], buffer: RowBuffer) -> bool:
+    def read_together(self, documents: Sequence[bytes], numbers: Sequence[int], buffer: RowBuffer) -> bool:  # noqa: ARG002
         """Add each document as a row; False when they have to be read one by one."""
         if self._lines or self._size is not None:
             return False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
+
+import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.defaults import Defaults, Now, wall_clock
@@ -36,9 +38,35 @@ class RowReader:
         place = self._places.get(name)
         return self._folded.get(name.lower()) if place is None else place
 
-    def begin(self) -> None:
-        """Begin another batch of records, whose DEFAULTs have a time of their own."""
-        self._defaults.begin()
+    def begin(self, metadata: pa.Table | None = None) -> None:
+        """Begin another batch of records, whose DEFAULTs have a time of their own.
+
+        :param metadata: what a connector says of each record, by name; None when it says nothing
+        """
+        self._defaults.begin(metadata)
+
+    def at(self, number: int) -> None:
+        """Go to a record of the batch, whose metadata DEFAULTs read from now on.
+
+        :param number: of the record
+        """
+        self._defaults.at(number)
+
+    @property
+    def described(self) -> Set[str]:
+        """The columns whose DEFAULT reads the metadata of the batch; none when it has none."""
+        return self._defaults.described
+
+    def described_array(self, name: str, numbers: Sequence[int], kind: pa.DataType) -> pa.Array | None:
+        """What a column of :attr:`described` has in records that do not name it; None when they have to be looked at one by one.
+
+        :param name: the column's name
+        :param numbers: of the records
+        :param kind: the column's type
+        """
+        place = next(place for place, column in enumerate(self.columns) if column.name == name)
+        values = self._defaults.described_values(place, numbers)
+        return None if values is None else pa.array(values, kind)
 
     def row(self, record: Any) -> list[Any]:
         """The whole row that a JSON object or array is.

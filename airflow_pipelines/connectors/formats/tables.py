@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -56,10 +56,46 @@ class TableParser:
         """
         return self._parse(table, first_index, RowBuffer(self._schema), size)
 
+    def begin(self, metadata: pa.Table | None = None) -> None:
+        """Begin another batch of changes, whose DEFAULTs have a time of their own.
+
+        :param metadata: what a connector says of each record, by name; None when it says nothing
+        """
+        self._reader.begin(metadata)
+
+    def add_changes(self, table: pa.Table, operations: Sequence[Op], numbers: Sequence[int], buffer: RowBuffer) -> None:
+        """Add rows that come and rows that go to a buffer.
+
+        :param table: has them in order
+        :param operations: what each is, an insert or a delete
+        :param numbers: of the record that each is from, by which its metadata are found, and what is wrong with it
+        :param buffer: gets the changes, and what is wrong
+        """
+        columns = self._columns(table)
+        arrays = self._cast(columns, table.num_rows, numbers)
+        if arrays is not None:
+            buffer.add_changes(arrays, pa.array([int(each) for each in operations], pa.int8()))
+            return
+        for record, operation, number in zip(self._records(columns, table.num_rows), operations, numbers, strict=True):
+            self._reader.at(number)
+            try:
+                buffer.add(operation, self._reader.row(record) if operation is Op.INSERT else self._reader.key(self._given(record)))
+            except RecordProblem as problem:
+                buffer.reject(number, str(problem))
+
+    def _given(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A row that goes without what its source leaves out but for the key, which is NULL where columns cannot be."""
+        nullable = {column.name: column.type.nullable for column in self._reader.columns}
+        return {name: value for name, value in record.items() if value is not None or nullable[name]}
+
+    def _columns(self, table: pa.Table) -> list[pa.ChunkedArray | None]:
+        """For each of the table's columns the one that has its values."""
+        places = {self._reader.place(name): number for number, name in enumerate(table.column_names)}
+        return [table.column(places[place]) if place in places else None for place in range(len(self._reader.columns))]
+
     def _parse(self, table: pa.Table, index: int, buffer: RowBuffer, size: int) -> Parsed:
         self._reader.begin()
-        places = {self._reader.place(name): number for number, name in enumerate(table.column_names)}
-        columns = [table.column(places[place]) if place in places else None for place in range(len(self._reader.columns))]
+        columns = self._columns(table)
         arrays = self._cast(columns, table.num_rows)
         if arrays is not None:
             buffer.add_inserts(arrays, table.num_rows)
@@ -70,10 +106,17 @@ class TableParser:
             )
         return buffer.finish(size, index + table.num_rows)
 
-    def _cast(self, columns: list[pa.ChunkedArray], rows: int) -> list[pa.ChunkedArray] | None:
+    def _cast(self, columns: list[pa.ChunkedArray | None], rows: int, numbers: Sequence[int] = ()) -> list[pa.ChunkedArray] | None:
         """The columns in the table's types, or None when a value has to be looked at by itself."""
         arrays = []
+        described = self._reader.described
         for column, values, field in zip(self._reader.columns, columns, self._schema.arrow, strict=True):
+            if values is None and column.name in described:
+                array = self._reader.described_array(column.name, numbers, field.type)
+                if array is None:
+                    return None
+                arrays.append(array)
+                continue
             if values is None:
                 if column.default is not None or not column.type.nullable:
                     return None
@@ -94,17 +137,20 @@ class TableParser:
             arrays.append(array)
         return arrays
 
-    def _by_row(self, columns: list[pa.ChunkedArray], index: int, buffer: RowBuffer) -> None:
-        # Row by row the values pass through their JSON form, so that both ways check the same things.
-        names = [column.name for column, values in zip(self._reader.columns, columns, strict=True) if values is not None]
-        texts = [_chunked_texts(values) for values in columns if values is not None]
-        rows = len(texts[0]) if texts else 0
-        for number in range(rows):
-            record = {name: jsontext.loads(text[number]) for name, text in zip(names, texts, strict=True)}
+    def _by_row(self, columns: list[pa.ChunkedArray | None], index: int, buffer: RowBuffer) -> None:
+        rows = next((len(values) for values in columns if values is not None), 0)
+        for number, record in enumerate(self._records(columns, rows), index):
             try:
                 buffer.add(Op.INSERT, self._reader.row(record))
             except RecordProblem as problem:
-                buffer.reject(index + number, f"row {index + number}: {problem}")
+                buffer.reject(number, f"row {number}: {problem}")
+
+    def _records(self, columns: list[pa.ChunkedArray | None], rows: int) -> Iterator[dict[str, Any]]:
+        """Each row by itself. Its values pass through their JSON form, so that both ways check the same things."""
+        names = [column.name for column, values in zip(self._reader.columns, columns, strict=True) if values is not None]
+        texts = [_chunked_texts(values) for values in columns if values is not None]
+        for number in range(rows):
+            yield {name: jsontext.loads(text[number]) for name, text in zip(names, texts, strict=True)}
 
 
 def _chunked_texts(values: pa.ChunkedArray) -> list[str]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from airflow_pipelines.engine.arrow import shaped
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.internals import empty_rows, java_session
@@ -99,6 +102,22 @@ class Analysis:
         with _refusals(query):
             rows: list[dict[str, Any]] = shaped(collected(self._session.sql(query)), types).to_pylist()
         return rows
+
+    def rows_over(self, table: pa.Table, query: Callable[[str], str], types: pa.Schema) -> list[dict[str, Any]]:
+        """The rows of a query over rows that are here, as Python has them.
+
+        :param table: the rows
+        :param query: gives it for the name of the relation that has them
+        :param types: its columns, in the types of batches
+        :raises QueryRefused: when it cannot be evaluated
+        """
+        view = f"__rows_{uuid4().hex}"
+        schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+        arrow_frame(self._session, table, schema).createOrReplaceTempView(view)
+        try:
+            return self.rows(query(view), types)
+        finally:
+            self._session.catalog.dropTempView(view)
 
 
 @contextmanager

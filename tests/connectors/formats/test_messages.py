@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
@@ -15,6 +16,7 @@ from airflow_pipelines.connectors.formats.parquet import parquet_parser
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
 from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
 from airflow_pipelines.engine.changes import OP
+from airflow_pipelines.engine.schema import RelationSchema
 from tests.connectors.relations import col, relation
 
 TABLE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"))
@@ -129,3 +131,61 @@ def test_raw_messages() -> None:
 def test_a_format_of_files_has_no_messages() -> None:
     with pytest.raises(RecordProblem, match="cannot be read from messages"):
         message_parser(TABLE, parquet_parser(TABLE))
+
+
+class _Described:
+    """DEFAULTs that read what is known of a record, as the compiler evaluates them."""
+
+    columns = frozenset({"place", "source"})
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def rows(self, now: int, metadata: pa.Table) -> list[dict[str, Any]]:
+        self.asked.append(metadata.num_rows)
+        offsets = metadata.column("offset").to_pylist()
+        if 13 in offsets:
+            raise ValueError("13 is no good")
+        return [{"place": offset, "source": f"at {offset}"} for offset in offsets]
+
+
+def described(null: bool = True) -> RelationSchema:
+    columns = (
+        col("id", "BIGINT", null=False),
+        col("place", "BIGINT", null=null, default="CAST(connector_metadata()['offset'] AS BIGINT)"),
+        col("source", "VARCHAR", default="'at ' || CAST(connector_metadata()['offset'] AS STRING)"),
+    )
+    return RelationSchema("t", columns, defaults={"place": None, "source": None}, described=_Described())
+
+
+def places(schema: RelationSchema, values: Sequence[bytes | None], offsets: Sequence[int | None] | None) -> ParsedMessages:
+    known = None if offsets is None else pa.table({"offset": pa.array(offsets, pa.int64())})
+    parser = message_parser(schema, JsonParser(schema, RAW))
+    parser.parse_messages(Messages([b'{"id": 0}'], lambda number: None, pa.table({"offset": pa.array([99], pa.int64())})))
+    return parser.parse_messages(Messages(values, lambda number: None, known))
+
+
+def test_defaults_read_what_is_known_of_each_message() -> None:
+    schema = described()
+    values = [json.dumps({"id": number}).encode() for number in range(MANY)]
+    values[3], values[5] = b"poison", b'{"id": 5, "place": null, "source": "own"}'
+    parsed = places(schema, values, range(1000, 1000 + MANY))
+    found = {row["id"]: (row["place"], row["source"]) for row in rows(parsed)}
+    expected = {number: (1000 + number, f"at {1000 + number}") for number in range(MANY) if number != 3}
+    assert found == {**expected, 5: (None, "own")}
+    assert isinstance(schema.described, _Described)
+    assert schema.described.asked == [1, MANY], "once for all of them"
+    assert [row["place"] for row in rows(places(described(), [b'{"id": 1}'], None))] == [None], "nothing is known"
+
+
+def test_a_default_that_fails_costs_its_message_only() -> None:
+    parsed = places(described(), [b'{"id": 1}', b'{"id": 2}', b'{"id": 3}'], [12, 13, 14])
+    assert [(row["id"], row["place"]) for row in rows(parsed)] == [(1, 12), (3, 14)]
+    [error] = parsed.errors
+    assert (error.index, error.message.split(" in ")[0]) == (1, "a DEFAULT cannot be evaluated: 13 is no good")
+
+
+def test_a_default_that_is_null_where_no_null_may_be() -> None:
+    parsed = places(described(null=False), [b'{"id": 1}', b'{"id": 2}'], [None, 5])
+    assert [row["place"] for row in rows(parsed)] == [5]
+    assert "its DEFAULT is NULL" in parsed.errors[0].message

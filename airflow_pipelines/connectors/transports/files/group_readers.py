@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.formats.avro_rows import AvroRows
+from airflow_pipelines.connectors.formats.avro.rows import AvroRows
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError, RecordProblem
 from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.transports.files.readers import Growth

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
-from airflow_pipelines.connectors.definition import Guarantee, InputContext, InputDefinition, OutputContext, OutputDefinition
+from airflow_pipelines.connectors.definition import (
+    Declared,
+    Guarantee,
+    InputContext,
+    InputDefinition,
+    OutputContext,
+    OutputDefinition,
+)
+from airflow_pipelines.connectors.formats.avro.options import AvroOptions, check_messages_read
 from airflow_pipelines.connectors.formats.messages import message_parser
 from airflow_pipelines.connectors.transports.kafka.options import (
     KAFKA_INPUT_OPTIONS,
@@ -27,11 +35,17 @@ def _open_output(options: KafkaOutputOptions, context: OutputContext) -> OutputT
     return TransactionalKafkaOutput(options, context) if options.transactions else KafkaOutput(options, context)
 
 
+def _check_input(_: KafkaInputOptions, declared: Declared) -> None:
+    if isinstance(declared.format_options, AvroOptions):
+        check_messages_read(declared.format_options)
+
+
 KAFKA_INPUT: Final = InputDefinition(
     name="kafka_input",
     options=KAFKA_INPUT_OPTIONS,
     open=_open_input,
-    formats=("csv", "json", "raw"),
+    formats=("avro", "csv", "json", "raw"),
+    check=_check_input,
     guarantee=Guarantee.EXACTLY_ONCE,
     packages=("confluent_kafka",),
     extra="kafka",
@@ -42,7 +56,8 @@ KAFKA_OUTPUT: Final = OutputDefinition(
     name="kafka_output",
     options=KAFKA_OUTPUT_OPTIONS,
     open=_open_output,
-    formats=("csv", "json"),
+    formats=("avro", "csv", "json", "raw"),
+    writes_messages=True,
     guarantee=Guarantee.EXACTLY_ONCE,
     packages=("confluent_kafka",),
     extra="kafka",

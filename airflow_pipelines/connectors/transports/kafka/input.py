@@ -12,9 +12,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
 from airflow_pipelines.connectors.formats.messages import MessageParser, Messages
-from airflow_pipelines.connectors.transports.kafka.failures import connector_problems
+from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter, headers_of
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
+from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 from airflow_pipelines.connectors.transports.kafka.places import chosen_partitions, expired, first_offsets, next_offsets
 from airflow_pipelines.engine.storage.connector_state import Position
@@ -55,6 +56,7 @@ class KafkaInput:
         self._problems = connector_problems(self._where, options.bootstrap_servers)
         self._name = name
         self._filter = HeaderFilter(options.header_filter) if options.header_filter else None
+        self._metadata = RecordMetadata(options)
         self._in_order: InTimeOrder | None = None
         self._paused: frozenset[int] = frozenset()
         self._consumer: Consumer | None = None
@@ -303,7 +305,9 @@ class KafkaInput:
     def _chunk(self, records: Sequence[Message], has_ended: bool) -> InputChunk:
         wanted = records if self._filter is None else [record for record in records if self._filter.accepts(headers_of(record))]
         values = [record.value() for record in wanted]
-        parsed = self._parser.parse_messages(Messages(values, lambda number: wanted[number].key()))
+        with failures_of_format(self._where):
+            messages = Messages(values, lambda number: wanted[number].key(), self._metadata.of(wanted))
+            parsed = self._parser.parse_messages(messages)
         return InputChunk(
             changes=parsed.changes,
             records=parsed.records,

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
-from airflow_pipelines.connectors.formats.delta import UPDATE
-from airflow_pipelines.connectors.formats.encode import encode_rows
-from airflow_pipelines.connectors.transports.kafka.failures import connector_problems
+from airflow_pipelines.connectors.formats.keyed_documents import KeyedDocuments
+from airflow_pipelines.connectors.formats.messages import MessageEncoder, WrittenMessage
+from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.options import KafkaOutputOptions
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.kafka.problems import configuration, served
 from airflow_pipelines.kafka.properties import SHARED_PROPERTIES
 
@@ -46,11 +43,15 @@ class KafkaOutput:
         :param context: the view, its format and what the output is known by
         """
         self._options = options
-        self._key = context.key
         self._fence = context.fence
-        self._encoder = context.new_encoder()
         self._headers: list[tuple[str, str | bytes | None]] = [(each.key, each.data) for each in options.headers]
         self._where = f"kafka_output {options.topic}"
+        with failures_of_format(self._where):
+            self._encoder: MessageEncoder = (
+                KeyedDocuments(context.new_encoder(), context.key)
+                if context.new_message_encoder is None
+                else context.new_message_encoder()
+            )
         self._problems = connector_problems(self._where, options.bootstrap_servers)
         self._producer: Producer | None = None
         self._failed: KafkaError | None = None
@@ -63,6 +64,7 @@ class KafkaOutput:
         """
         self._producer = self._new_producer({"enable.idempotence": True})
         self._find_topic(self._producer)
+        self._open_format()
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:  # noqa: ARG002 - the protocol's signature
         """Write a step's changes; they are in the topic when this returns.
@@ -109,41 +111,35 @@ class KafkaOutput:
             raise self._failure(found.error)
         self._problems.healed()
 
+    def _open_format(self) -> None:
+        with failures_of_format(self._where):
+            self._encoder.open(self._options.topic)
+
     def _produce(self, producer: Producer, changes: Changes) -> tuple[int, int]:
         if self._fence is not None:
             self._fence.check()
         self._failed = None
         records = size = 0
         deadline = time.monotonic() + _STEP_S
-        for table in changes.tables():
-            for key, value in self._records(table):
-                self._send(producer, key, value, deadline)
+        with failures_of_format(self._where):
+            for message in (message for table in changes.tables() for message in self._encoder.messages(table)):
+                self._send(producer, message, deadline)
                 records += 1
-                size += len(key) + len(value)
+                size += len(message.key or b"") + len(message.value or b"")
         return records, size
 
-    def _records(self, table: pa.Table) -> Iterator[tuple[bytes, bytes]]:
-        values = list(self._encoder.messages(table))
-        rows = table
-        if UPDATE in table.column_names and len(values) < table.num_rows:
-            # An update is one record: its new row says what the key is.
-            ends = zip(table.column(UPDATE).to_pylist(), table.column(WEIGHT).to_pylist(), strict=True)
-            rows = table.filter(pa.array([not (part and weight < 0) for part, weight in ends]))
-        names = self._key or [name for name in table.column_names if name not in (UPDATE, WEIGHT)]
-        keys = (text.encode() for text in encode_rows(rows.select(names)))
-        return zip(keys, values, strict=True)
-
-    def _send(self, producer: Producer, key: bytes, value: bytes, deadline: float) -> None:
+    def _send(self, producer: Producer, message: WrittenMessage, deadline: float) -> None:
+        headers = [*self._headers, *message.headers] if message.headers else self._headers
         while True:
             try:
-                producer.produce(self._options.topic, value, key, headers=self._headers)
+                producer.produce(self._options.topic, message.value, message.key, headers=headers)
                 return
             except BufferError as error:
                 served(lambda: producer.poll(_BUFFER_S), self._problems)
                 if self._failed is not None or self._problems.are_serious or time.monotonic() > deadline:
                     raise self._failure(self._failed) from error
             except KafkaException as error:
-                raise self._failure(error.args[0], len(value)) from error
+                raise self._failure(error.args[0], len(message.value or b"")) from error
 
     def _flush(self, producer: Producer) -> None:
         self._settle(producer)
@@ -217,6 +213,7 @@ class TransactionalKafkaOutput(KafkaOutput):
         own = {"transactional.id": self._name, "transaction.timeout.ms": limit, **keeps_brokers}
         producer = self._producer = self._new_producer(own)
         self._find_topic(producer)
+        self._open_format()
         try:
             producer.init_transactions(_ANSWER_S * 4)
         except KafkaException as error:

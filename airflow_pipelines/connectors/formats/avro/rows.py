@@ -33,6 +33,17 @@ _LOGICAL: Final[Mapping[tuple[str, str], pa.DataType]] = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
     ("string", "uuid"): pa.string(),
 }
+_DEBEZIUM: Final[Mapping[tuple[str, str], pa.DataType]] = {
+    ("int", "Date"): pa.date32(),
+    ("int", "Time"): pa.time32("ms"),
+    ("long", "MicroTime"): pa.time64("us"),
+    ("long", "NanoTime"): pa.time64("ns"),
+    ("long", "Timestamp"): pa.timestamp("ms"),
+    ("long", "MicroTimestamp"): pa.timestamp("us"),
+    ("long", "NanoTimestamp"): pa.timestamp("ns"),
+}
+"""Dates and times as Debezium writes them: numbers whose meaning is a name (``connect.name``) after :data:`_TIMES`."""
+_TIMES: Final = "io.debezium.time."
 _WIDER: Final = ("int", "long", "float", "double")
 """Numbers that a later one of these takes."""
 _MOST_DIGITS: Final = 38
@@ -99,7 +110,9 @@ class _Types:
             return pa.string(), str
         if name == "bytes":
             return _decimal(schema) or pa.binary(), None
-        return _LOGICAL.get((name, schema.get("logicalType"))) or self._by_name(name, where)[0], None
+        meaning = str(schema.get("connect.name", ""))
+        of_debezium = _DEBEZIUM.get((name, meaning.removeprefix(_TIMES))) if meaning.startswith(_TIMES) else None
+        return _LOGICAL.get((name, schema.get("logicalType"))) or of_debezium or self._by_name(name, where)[0], None
 
     def _by_name(self, name: str, where: str) -> tuple[pa.DataType, _Plain | None]:
         if name in _PRIMITIVES:

@@ -1,0 +1,96 @@
+"""What the Avro format says of itself, and what reads both files and messages."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from airflow_pipelines.connectors.formats.avro.options import AvroOptions, check_messages_written, check_read, check_written
+from airflow_pipelines.connectors.formats.avro.rows import AvroRows
+from airflow_pipelines.connectors.formats.defaults import Now
+from airflow_pipelines.connectors.formats.definition import FormatDefinition
+from airflow_pipelines.connectors.formats.messages import MessageEncoder, Messages, ParsedMessages
+from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.connectors.formats.tables import TableFileParser
+from airflow_pipelines.engine.schema import RelationSchema
+
+if TYPE_CHECKING:
+    from airflow_pipelines.connectors.formats.avro.messages import AvroMessages
+
+
+class AvroParser:
+    """Reads files, which hold their schema, and messages, which do not."""
+
+    def __init__(self, schema: RelationSchema, options: AvroOptions, now: Now) -> None:
+        """Make a parser for one table.
+
+        :param schema: the table
+        :param options: where the schemas of messages are
+        :param now: the clock that a DEFAULT may read
+        """
+        self._schema = schema
+        self._options = options
+        self._now = now
+        self._files = TableFileParser(schema, now, "an Avro", _read)
+
+    def parse(self, data: bytes, first_index: int = 0) -> Parsed:
+        """Parse a whole file."""
+        return self._files.parse(data, first_index)
+
+    def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
+        """A file is complete or not: this is :meth:`parse`."""
+        return self._files.parse(data, first_index)
+
+    def state(self) -> dict[str, Any]:
+        """Nothing is remembered between calls."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Nothing is remembered between calls."""
+
+    def parse_messages(self, messages: Messages) -> ParsedMessages:
+        """What messages say; a bad one costs none of the others.
+
+        :raises FormatFailure: when their schemas cannot be had
+        """
+        return self._messages.parse_messages(messages)
+
+    @cached_property
+    def _messages(self) -> AvroMessages:
+        from airflow_pipelines.connectors.formats.avro.messages import AvroMessages
+
+        return AvroMessages(self._schema, self._options, self._now)
+
+
+def _read(data: bytes) -> pa.Table:
+    from fastavro import reader
+
+    try:
+        records = reader(io.BytesIO(data))
+        return AvroRows(records.writer_schema).table(list(records))
+    except Exception as error:
+        # fastavro has no common class for what is wrong with a file.
+        raise ValueError(str(error)) from error
+
+
+def _new_message_encoder(schema: RelationSchema, options: AvroOptions, key: Sequence[str]) -> MessageEncoder:
+    from airflow_pipelines.connectors.formats.avro.changes import AvroChanges
+
+    return AvroChanges(schema, options, key)
+
+
+AVRO: Final = FormatDefinition(
+    name="avro",
+    options=AvroOptions,
+    new_parser=AvroParser,
+    new_message_encoder=_new_message_encoder,
+    check_read=check_read,
+    check_written=check_written,
+    check_messages_written=check_messages_written,
+    packages=("fastavro",),
+    extra="avro",
+)

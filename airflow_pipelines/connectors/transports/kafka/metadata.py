@@ -1,0 +1,57 @@
+"""What is known of records besides what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from airflow_pipelines.connectors.transports.kafka.headers import headers_of
+from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+_NO_TIMESTAMP: Final = 0
+"""The kind of the timestamp of a record that has none."""
+
+
+def _timestamp(record: Message) -> int | None:
+    kind, milliseconds = record.timestamp()
+    return None if kind == _NO_TIMESTAMP else milliseconds * 1000
+
+
+def _headers(record: Message) -> dict[str, bytes | None]:
+    """The last header of each name."""
+    return {name: value.encode() if isinstance(value, str) else value for name, value in headers_of(record)}
+
+
+_FIELDS: Final[Mapping[str, tuple[str, pa.DataType, Callable[[Any], Any]]]] = {
+    "include_topic": ("kafka_topic", pa.string(), lambda record: record.topic()),
+    "include_partition": ("kafka_partition", pa.int32(), lambda record: record.partition()),
+    "include_offset": ("kafka_offset", pa.int64(), lambda record: record.offset()),
+    "include_timestamp": ("kafka_timestamp", pa.timestamp("us"), _timestamp),
+    "include_headers": ("kafka_headers", pa.map_(pa.string(), pa.binary()), _headers),
+}
+"""By option: a name, its type, and what gives it for a record."""
+
+
+class RecordMetadata:
+    """The metadata that the options of an input ask for."""
+
+    def __init__(self, options: KafkaInputOptions) -> None:
+        """Find out which they are.
+
+        :param options: of the input
+        """
+        self._fields = [field for option, field in _FIELDS.items() if getattr(options, option)]
+
+    def of(self, records: Sequence[Message]) -> pa.Table | None:
+        """What is known of records, by name; None when nothing is asked for.
+
+        :param records: the records
+        """
+        if not self._fields:
+            return None
+        return pa.table({name: pa.array([read(record) for record in records], kind) for name, kind, read in self._fields})
