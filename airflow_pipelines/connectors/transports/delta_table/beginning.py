@@ -14,7 +14,8 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.columns import differences
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger
-from airflow_pipelines.connectors.transports.delta_table.output_options import Beginning, DeltaOutputOptions
+from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
+from airflow_pipelines.connectors.transports.lake.output_options import Beginning
 
 _NEW: Final = "Give the connector another name or 'uri' to start a new table"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.definition import (
@@ -15,7 +14,8 @@ from airflow_pipelines.connectors.definition import (
     OutputDefinition,
 )
 from airflow_pipelines.connectors.transports.delta_table.input_options import DeltaInputOptions, check_input
-from airflow_pipelines.connectors.transports.delta_table.output_options import Contents, DeltaOutputOptions, check_output
+from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions, check_output
+from airflow_pipelines.connectors.transports.lake.output_options import mirrors
 
 
 def _check_input(options: DeltaInputOptions, declared: Declared) -> None:
@@ -48,17 +48,12 @@ def _open_output(options: DeltaOutputOptions, context: OutputContext) -> OutputT
     return DeltaTableOutput(options, context.schema, context.key, context.writer, context.fence)
 
 
-def _mirrors(declared: Mapping[str, Any]) -> bool:
-    # What stands for a reference may be either.
-    return bool(declared.get("write", Contents.CHANGE_LOG.value) != Contents.CHANGE_LOG.value)
-
-
 DELTA_TABLE_OUTPUT: Final = OutputDefinition(
     name="delta_table_output",
     options=DeltaOutputOptions,
     open=_open_output,
     guarantee=Guarantee.EXACTLY_ONCE,
-    mirrors=_mirrors,
+    mirrors=mirrors,
     check=_check_output,
     packages=("deltalake",),
     extra="delta",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import Enum
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
+from airflow_pipelines.connectors.transports.lake.moments import Moment
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.sql.conditions import ConditionProblem, order_of, parsed_condition
 
@@ -59,7 +59,7 @@ class DeltaInputOptions(DeltaOptions):
 
     mode: DeltaMode
     version: int | None = Field(default=None, ge=0)
-    datetime: str | None = None
+    datetime: Moment | None = None
     end_version: int | None = Field(default=None, ge=0)
     timestamp_column: str | None = Field(default=None, min_length=1)
     filter: str | None = Field(default=None, min_length=1)
@@ -68,16 +68,6 @@ class DeltaInputOptions(DeltaOptions):
     cdc_delete_filter: str | None = Field(default=None, min_length=1)
     cdc_order_by: str | None = Field(default=None, min_length=1)
     num_parsers: int = Field(default=4, ge=1, le=64)
-
-    @field_validator("datetime")
-    @classmethod
-    def _is_time(cls, value: str | None) -> str | None:
-        if value is not None:
-            try:
-                datetime.fromisoformat(value)
-            except ValueError as error:
-                raise ValueError(f"{value!r} is no time such as 2026-01-31T12:00:00Z") from error
-        return value
 
     @model_validator(mode="after")
     def _fit_together(self) -> DeltaInputOptions:

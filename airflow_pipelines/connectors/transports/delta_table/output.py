@@ -15,11 +15,11 @@ from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnect
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.beginning import first_version, next_version
-from airflow_pipelines.connectors.transports.delta_table.columns import delta_schema
+from airflow_pipelines.connectors.transports.delta_table.columns import as_delta, delta_schema
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words
 from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger, NotToBeTakenBackError
-from airflow_pipelines.connectors.transports.delta_table.output_options import Contents, DeltaOutputOptions
+from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
 from airflow_pipelines.connectors.transports.delta_table.restoring import NotRestoredError, restore
 from airflow_pipelines.connectors.transports.delta_table.step_writers import (
     ChangeLogWriter,
@@ -28,6 +28,8 @@ from airflow_pipelines.connectors.transports.delta_table.step_writers import (
     StepWriter,
     Written,
 )
+from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.lake.output_options import Contents
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 
@@ -70,10 +72,11 @@ class DeltaTableOutput:
         :raises OvertakenError: when a later run of the pipeline writes it
         """
         self._check_newest()
-        schema = delta_schema(self._columns)
+        schema = plain = delta_schema(self._columns)
         log = None
         if self._options.write is Contents.CHANGE_LOG:
-            log = ChangeLogWriter(self._columns, schema, self._options.op_column, self._options.ts_column)
+            op_column, ts_column = self._options.op_column, self._options.ts_column
+            log = ChangeLog(plain, op_column, ts_column, lambda rows: as_delta(rows, self._columns, plain))
             schema = log.table_schema
         self._schema = schema
         begin = next_version if resumed else first_version
@@ -89,7 +92,7 @@ class DeltaTableOutput:
             raise failure(self._what("open"), error) from error
         self._step = -1 if step is None else step
         if log is not None:
-            self._writer = log
+            self._writer = ChangeLogWriter(log)
         elif self._key:
             self._writer = MergedByKeyWriter(self._columns, schema, self._key, only_ours)
         else:

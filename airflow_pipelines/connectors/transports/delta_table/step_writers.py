@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
@@ -19,6 +18,7 @@ from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.columns import as_delta
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
+from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.relations import Column
@@ -53,51 +53,21 @@ class StepWriter(Protocol):
 
 
 class ChangeLogWriter:
-    """Appends each change as a row, with columns for what it does and for its place in the order of all changes.
+    """Appends each change as a row.
 
-    :param columns: those of the view
-    :param schema: of the table without the two columns
-    :param op_column: has ``i``, ``d`` or, for an update by an index, ``u``
-    :param ts_column: has a number that is greater than those of all earlier changes: about the microseconds since 1970
+    :param log: makes the rows
     """
 
-    def __init__(self, columns: Sequence[Column], schema: pa.Schema, op_column: str, ts_column: str) -> None:
-        self._columns = columns
-        self._schema = schema
-        self.table_schema = schema.append(pa.field(op_column, pa.string())).append(pa.field(ts_column, pa.int64()))
-        self.last_ts = 0
-        """The number of the last change that was committed."""
+    def __init__(self, log: ChangeLog) -> None:
+        self.log = log
+        self.table_schema = log.table_schema
 
     def write(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
         """Append the changes."""
-        first = max(self.last_ts + 1, time.time_ns() // 1000)
-        records = size = 0
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            nonlocal records, size
-            for rows in changes.tables():
-                logged = self._logged(rows, first + records)
-                records += logged.num_rows
-                size += logged.nbytes
-                yield from logged.to_batches()
-
-        # The number of the last change stands in the commit, so it has to be known before the rows are.
-        last = first + changes.count() - 1
-        reader = pa.RecordBatchReader.from_batches(self.table_schema, batches())
-        append(table, reader, properties({LAST_TS: last}))
-        self.last_ts = last
-        return Written(records, size)
-
-    def _logged(self, rows: pa.Table, first: int) -> pa.Table:
-        ops = pc.if_else(pc.greater(rows.column(WEIGHT), 0), "i", "d")
-        if UPDATE in rows.column_names:
-            # Whoever has the key needs the new row only.
-            kept = pc.or_(pc.invert(rows.column(UPDATE)), pc.greater(rows.column(WEIGHT), 0))
-            ops = pc.if_else(rows.column(UPDATE), "u", ops).filter(kept)
-            rows = rows.filter(kept)
-        numbers = pa.array(np.arange(first, first + rows.num_rows))
-        table = as_delta(rows, self._columns, self._schema)
-        return pa.Table.from_arrays([*table.columns, ops, numbers], schema=self.table_schema)
+        logged = self.log.logged(changes)
+        append(table, logged.reader(), properties({LAST_TS: logged.last_ts}))
+        self.log.last_ts = logged.last_ts
+        return Written(logged.records, logged.size_bytes)
 
 
 class _MergedWriter:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.definition import (
@@ -15,7 +14,8 @@ from airflow_pipelines.connectors.definition import (
     OutputDefinition,
 )
 from airflow_pipelines.connectors.transports.iceberg.input_options import IcebergInputOptions
-from airflow_pipelines.connectors.transports.iceberg.output_options import Contents, IcebergOutputOptions, check_output
+from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_output
+from airflow_pipelines.connectors.transports.lake.output_options import mirrors
 
 
 def _open_input(options: IcebergInputOptions, context: InputContext) -> InputTransport:
@@ -34,11 +34,6 @@ def _open_output(options: IcebergOutputOptions, context: OutputContext) -> Outpu
     return IcebergOutput(options, context)
 
 
-def _mirrors(declared: Mapping[str, Any]) -> bool:
-    # What stands for a reference may be either.
-    return bool(declared.get("write", Contents.CHANGE_LOG.value) != Contents.CHANGE_LOG.value)
-
-
 ICEBERG_INPUT: Final = InputDefinition(
     name="iceberg_input",
     options=IcebergInputOptions,
@@ -51,7 +46,7 @@ ICEBERG_OUTPUT: Final = OutputDefinition(
     options=IcebergOutputOptions,
     open=_open_output,
     guarantee=Guarantee.EXACTLY_ONCE,
-    mirrors=_mirrors,
+    mirrors=mirrors,
     check=_check_output,
     packages=("pyiceberg",),
     extra="iceberg",

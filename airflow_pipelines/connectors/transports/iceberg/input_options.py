@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import Enum
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from airflow_pipelines.connectors.transports.iceberg.catalog_options import IcebergOptions
+from airflow_pipelines.connectors.transports.lake.moments import Moment
 
 
 class IcebergMode(Enum):
@@ -34,18 +34,8 @@ class IcebergInputOptions(IcebergOptions):
     mode: IcebergMode
     metadata_location: str | None = Field(default=None, min_length=1)
     snapshot_id: int | None = None
-    datetime: str | None = None
+    datetime: Moment | None = None
     snapshot_filter: str | None = Field(default=None, min_length=1)
-
-    @field_validator("datetime")
-    @classmethod
-    def _is_time(cls, value: str | None) -> str | None:
-        if value is not None:
-            try:
-                datetime.fromisoformat(value)
-            except ValueError as error:
-                raise ValueError(f"{value!r} is no time such as 2026-01-31T12:00:00Z") from error
-        return value
 
     @model_validator(mode="after")
     def _fit_together(self) -> IcebergInputOptions:

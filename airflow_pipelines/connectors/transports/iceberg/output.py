@@ -16,11 +16,13 @@ from pyiceberg.table import Table
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
-from airflow_pipelines.connectors.transports.iceberg.columns import iceberg_schema
+from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg, iceberg_schema
 from airflow_pipelines.connectors.transports.iceberg.ledger import Ledger
-from airflow_pipelines.connectors.transports.iceberg.output_options import Beginning, Contents, IcebergOutputOptions, check_key
+from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_key
 from airflow_pipelines.connectors.transports.iceberg.step_writers import ChangeLogWriter, MergedWriter, Written
 from airflow_pipelines.connectors.transports.iceberg.tables import open_catalog, table_access, without_retries
+from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.lake.output_options import Beginning, Contents
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +50,10 @@ class IcebergOutput:
             check_key(context.schema, context.key)
             self._writer = MergedWriter(context.schema.columns, schema, context.key)
         else:
-            self._writer = ChangeLogWriter(context.schema.columns, schema, options.op_column, options.ts_column)
+            columns = context.schema.columns
+            self._writer = ChangeLogWriter(
+                ChangeLog(schema, options.op_column, options.ts_column, lambda rows: as_iceberg(rows, columns, schema))
+            )
         self._table: Table | None = None
         self._step = -1
         self._all_ours = False
@@ -231,11 +236,11 @@ class IcebergOutput:
 
     @property
     def _last_ts(self) -> int:
-        return self._writer.last_ts if isinstance(self._writer, ChangeLogWriter) else 0
+        return self._writer.log.last_ts if isinstance(self._writer, ChangeLogWriter) else 0
 
     def _writer_goes_on(self, last_ts: int) -> None:
         if isinstance(self._writer, ChangeLogWriter):
-            self._writer.last_ts = last_ts
+            self._writer.log.last_ts = last_ts
 
     def _check_newest(self) -> None:
         if self._fence is not None:

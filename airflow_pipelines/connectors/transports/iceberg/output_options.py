@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table.columns import ColumnProblem
 from airflow_pipelines.connectors.transports.iceberg.catalog_options import IcebergOptions
 from airflow_pipelines.connectors.transports.iceberg.columns import iceberg_schema
+from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
 from airflow_pipelines.engine.schema import RelationSchema
 
 
-class Beginning(Enum):
-    """What an output that starts for the first time does with a table that is there."""
-
-    APPEND = "append"
-    """Its rows stay."""
-    TRUNCATE = "truncate"
-    """Its rows go."""
-    ERROR_IF_EXISTS = "error_if_exists"
-    """The output does not start."""
-
-
-class Contents(Enum):
-    """What the table has."""
-
-    CHANGE_LOG = "change_log"
-    """Each change as a row."""
-    MERGED = "merged"
-    """The rows of the view."""
-
-
-class IcebergOutputOptions(IcebergOptions):
-    """Options of the transport.
-
-    :param mode: what happens at the first start when the table exists
-    :param write: the changes of the view, one row each, or the view itself
-    :param op_column: the column of a change log that says what a change does: ``i``, ``d`` or ``u``
-    :param ts_column: the column of a change log by which changes are in order
-    """
-
-    mode: Beginning = Beginning.APPEND
-    write: Contents = Contents.CHANGE_LOG
-    op_column: str = Field(default="__op", min_length=1)
-    ts_column: str = Field(default="__ts", min_length=1)
+class IcebergOutputOptions(IcebergOptions, TableOutputOptions):
+    """Options of the transport."""
 
     @model_validator(mode="after")
     def _names_a_table(self) -> IcebergOutputOptions:
@@ -75,12 +44,7 @@ def check_output(options: IcebergOutputOptions, schema: RelationSchema, index: s
                 "write",
             )
         return
-    names = {column.name.lower() for column in schema.columns}
-    for option, name in (("op_column", options.op_column), ("ts_column", options.ts_column)):
-        if name.lower() in names:
-            raise InvalidOptionError(f"iceberg_output: the view has a column {name!r} itself; give {option!r} another name", option)
-    if options.op_column.lower() == options.ts_column.lower():
-        raise InvalidOptionError("iceberg_output: 'op_column' and 'ts_column' must differ", "ts_column")
+    check_log_columns(options, schema.columns, "iceberg_output")
 
 
 def check_key(schema: RelationSchema, key: Sequence[str]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -17,9 +16,9 @@ from pyiceberg.table import FileScanTask, Table, Transaction
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg
 from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
+from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.relations import Column
@@ -55,53 +54,22 @@ class StepWriter(Protocol):
 
 
 class ChangeLogWriter:
-    """Appends each change as a row, with columns for what it does and for its place in the order of all changes.
+    """Appends each change as a row.
 
-    :param columns: those of the view
-    :param schema: of the table without the two columns
-    :param op_column: has ``i``, ``d`` or, for an update by an index, ``u``
-    :param ts_column: has a number that is greater than those of all earlier changes: about the microseconds since 1970
+    :param log: makes the rows
     """
 
-    def __init__(self, columns: Sequence[Column], schema: pa.Schema, op_column: str, ts_column: str) -> None:
-        self._columns = columns
-        self._schema = schema
-        self.table_schema = schema.append(pa.field(op_column, pa.string())).append(pa.field(ts_column, pa.int64()))
-        self.last_ts = 0
-        """The number of the last change that was committed."""
+    def __init__(self, log: ChangeLog) -> None:
+        self.log = log
+        self.table_schema = log.table_schema
 
     def write(self, table: Table, transaction: Transaction, changes: Changes, properties: Properties) -> Written:
         """Append the changes."""
-        first = max(self.last_ts + 1, time.time_ns() // 1000)
-        records = size = 0
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            nonlocal records, size
-            for rows in changes.tables():
-                logged = self._logged(rows, first + records)
-                records += logged.num_rows
-                size += logged.nbytes
-                yield from logged.to_batches()
-
-        # The number of the last change stands in the summary, so it has to be known before the rows are.
-        last = first + changes.count() - 1
-        reader = pa.RecordBatchReader.from_batches(self.table_schema, batches())
-        with transaction.update_snapshot(snapshot_properties=properties(last)).fast_append() as update:
-            for data_file in _dataframe_to_data_files(transaction.table_metadata, reader, table.io):
+        logged = self.log.logged(changes)
+        with transaction.update_snapshot(snapshot_properties=properties(logged.last_ts)).fast_append() as update:
+            for data_file in _dataframe_to_data_files(transaction.table_metadata, logged.reader(), table.io):
                 update.append_data_file(data_file)
-        return Written(records, size, last)
-
-    def _logged(self, rows: pa.Table, first: int) -> pa.Table:
-        """Changes as rows of the log. An update is one row: the new one."""
-        comes = pc.greater(rows.column(WEIGHT), 0)
-        ops = pc.if_else(comes, "i", "d")
-        if UPDATE in rows.column_names:
-            kept = pc.or_(pc.invert(rows.column(UPDATE)), comes)
-            ops = pc.if_else(rows.column(UPDATE), "u", ops).filter(kept)
-            rows = rows.filter(kept)
-        numbers = pa.array(np.arange(first, first + rows.num_rows))
-        plain = as_iceberg(rows, self._columns, self._schema)
-        return pa.Table.from_arrays([*plain.columns, ops, numbers], schema=self.table_schema)
+        return Written(logged.records, logged.size_bytes, logged.last_ts)
 
 
 class MergedWriter:

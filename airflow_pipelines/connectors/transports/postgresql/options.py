@@ -107,7 +107,7 @@ class PostgresOutputOptions(ConnectionOptions):
     :param cdc_op_column: the column of a log that says what happened to the row: ``i``, ``u`` or ``d``
     :param cdc_ts_column: the column of a log by which changes are ordered
     :param on_conflict_do_nothing: whether a new row whose key is in the table already leaves that row as it is
-    :param threads: accepted; a step is one transaction, and so needs one connection
+    :param threads: accepted, without effect: a step is one transaction, and so needs one connection
     """
 
     table: str = Field(min_length=1)

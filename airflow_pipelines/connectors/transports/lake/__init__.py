@@ -1,0 +1,1 @@
+"""What the connectors for Delta and Iceberg tables have in common."""

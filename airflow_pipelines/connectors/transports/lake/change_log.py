@@ -1,0 +1,83 @@
+"""A change log: each change of a view is a row, with what it does and its place in the order of all changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.engine.arrow import WEIGHT
+
+
+class ChangeLog:
+    """The rows of a log.
+
+    :param schema: of the table without the two columns
+    :param op_column: has ``i``, ``d`` or, for an update by an index, ``u``
+    :param ts_column: has a number that is greater than those of all earlier changes: about the microseconds since 1970
+    :param as_rows: makes rows of the table of rows of the view
+    """
+
+    def __init__(self, schema: pa.Schema, op_column: str, ts_column: str, as_rows: Callable[[pa.Table], pa.Table]) -> None:
+        self.table_schema = schema.append(pa.field(op_column, pa.string())).append(pa.field(ts_column, pa.int64()))
+        self._as_rows = as_rows
+        self.last_ts = 0
+        """The number of the last change that was committed."""
+
+    def logged(self, changes: Changes) -> LoggedChanges:
+        """The changes of a step as rows of the log; they count as committed once :attr:`last_ts` says so.
+
+        :param changes: those of the step
+        """
+        return LoggedChanges(self.table_schema, self._as_rows, changes, max(self.last_ts + 1, time.time_ns() // 1000))
+
+
+class LoggedChanges:
+    """The rows of one step, which are made while they are read.
+
+    :param schema: of the table
+    :param as_rows: makes rows of the table of rows of the view
+    :param changes: those of the step
+    :param first: the number of the first change
+    """
+
+    def __init__(self, schema: pa.Schema, as_rows: Callable[[pa.Table], pa.Table], changes: Changes, first: int) -> None:
+        self._schema = schema
+        self._as_rows = as_rows
+        self._changes = changes
+        self._first = first
+        # It stands beside the rows in the commit, and so has to be known before they are.
+        self.last_ts = first + changes.count() - 1
+        """The number of the last change."""
+        self.records = 0
+        """How many rows have been read."""
+        self.size_bytes = 0
+        """How many bytes they take in memory."""
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Reads the rows, once."""
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for rows in self._changes.tables():
+            logged = self._logged(rows)
+            self.records += logged.num_rows
+            self.size_bytes += logged.nbytes
+            yield from logged.to_batches()
+
+    def _logged(self, rows: pa.Table) -> pa.Table:
+        comes = pc.greater(rows.column(WEIGHT), 0)
+        ops = pc.if_else(comes, "i", "d")
+        if UPDATE in rows.column_names:
+            # Whoever has the key needs the new row only.
+            kept = pc.or_(pc.invert(rows.column(UPDATE)), comes)
+            ops = pc.if_else(rows.column(UPDATE), "u", ops).filter(kept)
+            rows = rows.filter(kept)
+        first = self._first + self.records
+        numbers = pa.array(np.arange(first, first + rows.num_rows))
+        return pa.Table.from_arrays([*self._as_rows(rows).columns, ops, numbers], schema=self._schema)

@@ -1,0 +1,20 @@
+"""Moments in options, by which versions of tables are found."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator
+
+
+def _checked(text: str) -> str:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no time such as 2026-01-31T12:00:00Z") from error
+    return text
+
+
+Moment: TypeAlias = Annotated[str, AfterValidator(_checked)]
+"""A time as RFC 3339 has it."""
