@@ -116,7 +116,7 @@ def _parameters(cls: type) -> tuple[str, ...]:
 
 
 def _names(signature: inspect.Signature, *, skip: bool) -> tuple[str, ...]:
-    parameters = list(signature.parameters.values())[1 if skip else 0 :]
+    parameters = [each for each in list(signature.parameters.values())[1 if skip else 0 :] if not each.name.startswith("_")]
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     return tuple(stars.get(each.kind, "") + each.name for each in parameters)
 

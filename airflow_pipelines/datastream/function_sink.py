@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from airflow_pipelines.streams.clock import StepClock, SystemClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Batch
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_element
-from airflow_pipelines.streams.functions import Function, own_copy
+from airflow_pipelines.streams.functions import Function, own_copy, wraps_nothing
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
 
@@ -38,6 +39,12 @@ class SinkContext:
 
 class SinkFunction(Function):
     """Takes elements. What must appear exactly once is kept until :meth:`commit`."""
+
+    def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
+        """Refuse to wrap a class of the JVM, which is what PyFlink's class of this name does."""
+        if cls is SinkFunction:
+            raise StreamProgramError(wraps_nothing("SinkFunction", "invoke(value, context)", "takes an element"))
+        return super().__new__(cls)
 
     @abstractmethod
     def invoke(self, value: Any, context: SinkContext) -> None:

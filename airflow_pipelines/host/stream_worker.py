@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import pyarrow as pa
+
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.streams.runtime import Dropped, Metrics, StreamProgramFailure
 from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
 from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.worker.client import ProgramFailedError, TakePages, WorkerProcess
+from airflow_pipelines.streams.worker.declared_types import DECLARED
 from airflow_pipelines.streams.worker.messages import Failure, Feed, StateChanges, Stepped, StoredPages
 
 
@@ -75,13 +80,18 @@ def started_worker(processes: StreamProcesses, schemas: Mapping[str, bytes], att
 
 
 def arrow_schemas(program: Program) -> dict[str, bytes]:
-    """The schemas of the relations that the stream program of a program makes.
+    """The schemas of the relations that the stream program of a program makes, each column with its type in SQL.
 
     :param program: the program
     :returns: Arrow schemas in IPC format, by uid of the operator
     """
     outputs = () if program.streams is None else program.streams.outputs
-    return {output.uid: bytes(program.schemas[output.relation].arrow.serialize()) for output in outputs}
+    return {output.uid: bytes(_with_declared_types(program.schemas[output.relation]).serialize()) for output in outputs}
+
+
+def _with_declared_types(relation: RelationSchema) -> pa.Schema:
+    declared = [{DECLARED: json.dumps(column.type.to_wire())} for column in relation.columns]
+    return pa.schema([field.with_metadata(each) for field, each in zip(relation.arrow, declared, strict=True)])
 
 
 @contextmanager

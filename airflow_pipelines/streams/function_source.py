@@ -7,11 +7,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 from airflow_pipelines.streams.clock import StepClock, SystemClock
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.functions import Function, own_copy
+from airflow_pipelines.streams.functions import Function, own_copy, wraps_nothing
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
@@ -62,6 +62,12 @@ class SourceFunction(Function):
 
     is_bounded = False
     """Whether it ends by itself."""
+
+    def __new__(cls, *_arguments: Any, **_named: Any) -> Self:
+        """Refuse to wrap a class of the JVM, which is what PyFlink's class of this name does."""
+        if cls is SourceFunction:
+            raise StreamProgramError(wraps_nothing("SourceFunction", "run(ctx)", "yields the elements"))
+        return super().__new__(cls)
 
     @abstractmethod
     def run(self, ctx: SourceContext) -> Iterable[Any]:

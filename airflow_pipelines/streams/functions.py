@@ -539,6 +539,20 @@ class CallableFunction(Function):
         return CallableFunction(copy.deepcopy(self.call, memo))
 
 
+def wraps_nothing(name: str, method: str, does: str) -> str:
+    """Why a base class is not made an object of.
+
+    :param name: of the class
+    :param method: what a class derived from it has, with parameters
+    :param does: what that does
+    :returns: a sentence
+    """
+    return (
+        f"{name} is derived from, and wraps no class of the JVM: there is none here. Write `class Mine({name})` with a method"
+        f" {method} that {does}."
+    )
+
+
 F = TypeVar("F", bound=Function)
 
 

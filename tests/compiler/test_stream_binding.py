@@ -133,6 +133,10 @@ def test_the_plan_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
                 StreamState("window/merged", "map"),
             ),
         ),
+        (
+            "stream.key_by(lambda x: x).count_window(3).reduce(lambda x, y: x)",
+            (StreamState("trigger/count", "reducing"), StreamState("window/contents", "reducing")),
+        ),
         ("stream.key_by(lambda x: x).window(TumblingProcessingTimeWindows.of(Time.seconds(1))).process(PerWindow())", None),
         ("stream.key_by(lambda x: x).process(Lazy())", None),
         ("stream.key_by(lambda x: x).process(Failing())", None),

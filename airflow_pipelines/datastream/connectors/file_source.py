@@ -11,14 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-import fsspec
-
 from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.no_effect import no_effect
 from airflow_pipelines.datastream.common.time import Duration
 from airflow_pipelines.datastream.common.type_information import TypeInformation
 from airflow_pipelines.datastream.connectors.base import Source
 from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
+from airflow_pipelines.datastream.connectors.file_systems import access, file_system, open_file
 from airflow_pipelines.streams.sources import Polled, SourceReader
 
 _HIDDEN = (".", "_")
@@ -198,12 +197,13 @@ def _files(paths: Sequence[str]) -> list[str]:
 
 
 def _files_of(path: str) -> list[str]:
-    system, root = fsspec.core.url_to_fs(path)
-    if system.isfile(root):
-        return [system.unstrip_protocol(root)]
-    if not system.isdir(root):
-        raise FileNotFoundError(f"The file source has the path {path!r}, and there is neither a file nor a folder")
-    found = (str(file) for file in system.find(root))
+    system, root = file_system(path)
+    with access(path):
+        if system.isfile(root):
+            return [system.unstrip_protocol(root)]
+        if not system.isdir(root):
+            raise FileNotFoundError(f"The file source has the path {path!r}, and there is neither a file nor a folder")
+        found = [str(file) for file in system.find(root)]
     shown = (file for file in found if not any(part.startswith(_HIDDEN) for part in file.removeprefix(root).split("/")))
     return sorted(system.unstrip_protocol(file) for file in shown)
 
@@ -247,7 +247,8 @@ class _FileReader(SourceReader):
         while self._pending and len(values) < limit:
             if self._file is None:
                 self._open()
-            read = list(islice(self._records, limit - len(values)))
+            with access(self._pending[0]):
+                read = list(islice(self._records, limit - len(values)))
             self._number += len(read)
             values += read
             if len(values) < limit:
@@ -256,10 +257,10 @@ class _FileReader(SourceReader):
 
     def _open(self) -> None:
         path = self._pending[0]
-        system, plain_path = fsspec.core.url_to_fs(path)
-        self._file = file = system.open(plain_path, "rb")
-        self._records = self._format.records(path, file)
-        skipped = sum(1 for _ in islice(self._records, self._skip))
+        self._file = file = open_file(path)
+        with access(path):
+            self._records = self._format.records(path, file)
+            skipped = sum(1 for _ in islice(self._records, self._skip))
         if skipped < self._skip:
             raise ValueError(f"The file {path!r} has {skipped} records, and {self._skip} were read before: it was changed")
         self._number, self._skip = skipped, 0

@@ -31,7 +31,8 @@ from types import (
 )
 from typing import Any
 
-from airflow_pipelines.streams.graph.function_sources import described_function, described_module, imports_of, nested_code
+from airflow_pipelines.streams.graph.function_sources import described_function, described_module, imports_of
+from airflow_pipelines.streams.nested_code import nested_code
 
 _ATOMS = frozenset({type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes})
 _PACKAGE = "airflow_pipelines."

@@ -11,6 +11,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, TypeAlias
 
+from airflow_pipelines.streams.nested_code import nested_code
+
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _WITH_DOCSTRING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
@@ -71,18 +73,6 @@ def imports_of(code: CodeType) -> set[str]:
             elif instruction.opname == "IMPORT_FROM":
                 found.add(f"{module}.{instruction.argval}")
     return found - {""}
-
-
-def nested_code(code: CodeType) -> Iterator[CodeType]:
-    """Code, and that of the functions and classes that are defined within it.
-
-    :param code: the code
-    :returns: the outermost first
-    """
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from nested_code(constant)
 
 
 def _described(value: Any) -> str:

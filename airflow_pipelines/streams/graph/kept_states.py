@@ -16,7 +16,7 @@ from typing import Any, Final
 from airflow_pipelines.streams.clock import StepClock, SystemClock
 from airflow_pipelines.streams.functions import Function, ProcessAllWindowFunction, ProcessWindowFunction, own_copy
 from airflow_pipelines.streams.graph.chains import Chain, Step
-from airflow_pipelines.streams.graph.function_sources import nested_code
+from airflow_pipelines.streams.nested_code import nested_code
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import SubtaskInfo

@@ -11,6 +11,7 @@ from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.operators.keyed import KeyedOperator
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.state.access import KeyedStates, state_of
+from airflow_pipelines.streams.state.description import TRIGGER_PREFIX
 from airflow_pipelines.streams.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -21,8 +22,6 @@ from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME,
 from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.windows.assigners import WindowAssigner
 from airflow_pipelines.streams.windows.triggers import Trigger
-
-_PREFIX = "trigger/"
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):
@@ -102,7 +101,7 @@ class WindowTriggerContext(Trigger.TriggerContext):
         known = self._states.get(name)
         if known is None or known[0] is not state_descriptor or known[1] is not state_descriptor.ttl:
             state = self.state(state_descriptor, self.window)
-            known = self._states[name] = (state_descriptor, state_descriptor.ttl, _PREFIX + name, state)
+            known = self._states[name] = (state_descriptor, state_descriptor.ttl, TRIGGER_PREFIX + name, state)
         return known[3].at((known[2], self.window))
 
     def state(self, descriptor: StateDescriptor, window: Any) -> Any:
@@ -112,7 +111,7 @@ class WindowTriggerContext(Trigger.TriggerContext):
         :param window: the window
         :returns: the state
         """
-        slot = (_PREFIX + descriptor.name, window)
+        slot = (TRIGGER_PREFIX + descriptor.name, window)
         return state_of(self._operator.store, self._operator.context.clock, descriptor, slot)
 
 
@@ -136,7 +135,7 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
         result = self.state(state_descriptor, self.window)
         values = self._operator.store.entry.values
         for window in self._merged:
-            if (_PREFIX + state_descriptor.name, window) not in values:
+            if (TRIGGER_PREFIX + state_descriptor.name, window) not in values:
                 continue
             other = self.state(state_descriptor, window)
             if isinstance(state_descriptor, ListStateDescriptor):
@@ -154,7 +153,7 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
 
     def _merge_accumulators(self, descriptor: AggregatingStateDescriptor, window: Any) -> None:
         entry = self._operator.store.entry
-        slot, other = (_PREFIX + descriptor.name, self.window), (_PREFIX + descriptor.name, window)
+        slot, other = (TRIGGER_PREFIX + descriptor.name, self.window), (TRIGGER_PREFIX + descriptor.name, window)
         if slot in entry.values:
             entry.values[slot] = descriptor.agg_function.merge(entry.values[slot], entry.values[other])
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, Batch
@@ -29,10 +29,11 @@ from airflow_pipelines.streams.operators.window_contexts import (
     MergeContext,
     WindowTriggerContext,
 )
-from airflow_pipelines.streams.state.description import StateDescription
+from airflow_pipelines.streams.state.description import TRIGGER_PREFIX, StateDescription, describe_state
 from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry
 from airflow_pipelines.streams.values import ATOMIC, isolate
 from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
+from airflow_pipelines.streams.windows.trigger_states import trigger_states
 from airflow_pipelines.streams.windows.triggers import CONTINUE, EventTimeTrigger, ProcessingTimeTrigger, Trigger, TriggerResult
 
 _CONTENTS = "window/contents"
@@ -78,10 +79,14 @@ class Windowed(OperatorSpec):
         return {"assigner": self.assigner, "trigger": self.trigger, "combine": self.combine, "function": self.function}
 
     def own_states(self) -> Sequence[StateDescription]:
-        """The contents of windows, and which windows were merged. Windows that merge keep them in another way than others."""
+        """The contents of windows, which windows were merged, and what the trigger keeps. Windows that merge keep their contents in
+        another way than others.
+        """
         merges = isinstance(self.assigner, MergingWindowAssigner)
         contents = StateDescription(_CONTENTS, _contents(self.combine).kind, "windows that merge" if merges else "")
-        return (contents, StateDescription(_MERGED, "map")) if merges else (contents,)
+        merged = [StateDescription(_MERGED, "map")] if merges else []
+        of_trigger = [describe_state(each) for each in trigger_states(self.trigger)]
+        return [contents, *merged, *[replace(each, name=TRIGGER_PREFIX + each.name) for each in of_trigger]]
 
 
 def _contents(combine: Function | None) -> Contents:

@@ -25,6 +25,8 @@ _KINDS: dict[type[StateDescriptor], str] = {
 
 BROADCAST_PREFIX = "broadcast/"
 """Begins the names of states that all tasks have in common: a state by key may have the same name."""
+TRIGGER_PREFIX = "trigger/"
+"""Begins the names of the states of triggers, each of which belongs to a window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+
+from airflow_pipelines.streams.worker.declared_types import Stored
 
 _NONE = type(None)
 _CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -26,14 +28,17 @@ class MisfitError(Exception):
         self.reason = reason
 
 
-def column_of(values: Sequence[Any], column: pa.Field) -> pa.Array:
+def column_of(values: Sequence[Any], column: pa.Field, stored: Stored | None = None) -> pa.Array:
     """A column of values.
 
     :param values: the values
     :param column: its type, and whether values may be missing
+    :param stored: makes of each value what is stored of it; None where that is the value
     :returns: the column
     :raises MisfitError: when a value does not fit
     """
+    if stored is not None:
+        values = list(_all_stored(values, stored))
     try:
         array = pa.array(values, column.type)
     except _CONVERSION_ERRORS as error:
@@ -50,6 +55,14 @@ def column_of(values: Sequence[Any], column: pa.Field) -> pa.Array:
     return array
 
 
+def _all_stored(values: Sequence[Any], stored: Stored) -> Iterator[Any]:
+    for position, value in enumerate(values):
+        try:
+            yield stored(value)
+        except _CONVERSION_ERRORS as error:
+            raise MisfitError(position, str(error)) from None
+
+
 def _first_misfit(values: Sequence[Any], kind: pa.DataType, error: Exception) -> MisfitError:
     for position, value in enumerate(values):
         try:
@@ -64,6 +77,9 @@ _EXACT: Mapping[int, frozenset[type]] = {
     **{kind.id: frozenset({int, _NONE}) for kind in _INTEGERS},
     pa.date32().id: frozenset({dt.date, _NONE}),
     pa.timestamp("us").id: frozenset({dt.datetime, _NONE}),
+    pa.time64("us").id: frozenset({dt.time, _NONE}),
+    pa.string().id: frozenset({str, _NONE}),
+    pa.binary().id: frozenset({bytes, _NONE}),
 }
 """Types whose values are kept as they are, by the number of the column's type."""
 
@@ -76,6 +92,12 @@ def _keeps(kind: pa.DataType) -> Callable[[Any], bool] | None:
         return lambda value: value is None or (isinstance(value, dt.date) and not isinstance(value, dt.datetime))
     if pa.types.is_timestamp(kind):
         return lambda value: value is None or isinstance(value, dt.datetime)
+    if pa.types.is_time(kind):
+        return lambda value: value is None or isinstance(value, dt.time)
+    if pa.types.is_string(kind):
+        return lambda value: value is None or isinstance(value, str)
+    if pa.types.is_binary(kind):
+        return lambda value: value is None or not isinstance(value, str)
     if pa.types.is_map(kind):
         return _keeps_map(_keeps(kind.key_type), _keeps(kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -85,8 +107,9 @@ def _keeps(kind: pa.DataType) -> Callable[[Any], bool] | None:
     return None
 
 
-def _keeps_list(keeps: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:
-    return None if keeps is None else lambda value: value is None or all(map(keeps, value))
+def _keeps_list(keeps: Callable[[Any], bool] | None) -> Callable[[Any], bool]:
+    # Arrow would make a list of the characters of a text.
+    return lambda value: value is None or (not isinstance(value, str) and (keeps is None or all(map(keeps, value))))
 
 
 def _keeps_map(keeps_key: Callable[[Any], bool] | None, keeps_item: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:

@@ -19,6 +19,7 @@ from airflow_pipelines.streams.relations import DELETE, INSERT, RelationSink, Re
 from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
 from airflow_pipelines.streams.sources import Polled
 from airflow_pipelines.streams.worker.columns import MisfitError, column_of
+from airflow_pipelines.streams.worker.declared_types import Stored, stored_by
 from airflow_pipelines.streams.worker.messages import OutputRows, RelationFeed
 
 WEIGHT = "__weight"
@@ -65,6 +66,7 @@ class RelationRows(Sink):
     :param name: of the operator
     :param sink: makes the rows
     :param schema: of the relation
+    :param stored: what becomes of the values of each column before they are stored
     :param made: the rows
     """
 
@@ -72,6 +74,7 @@ class RelationRows(Sink):
     name: str
     sink: RelationSink
     schema: pa.Schema
+    stored: tuple[Stored | None, ...]
     made: MadeRows
 
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
@@ -116,7 +119,7 @@ class RelationRows(Sink):
     def _column(self, index: int, values: Sequence[Any], elements: list[Any]) -> pa.Array:
         column = self.schema.field(index)
         try:
-            return column_of(values, column)
+            return column_of(values, column, self.stored[index])
         except MisfitError as misfit:
             value, element = values[misfit.position], elements[misfit.position]
             kind = next((kind for name, kind in self.sink.columns if name == column.name), str(column.type))
@@ -182,7 +185,8 @@ class RelationPorts:
                 operator = step.node.operator
                 if isinstance(operator, Write) and isinstance(operator.sink, RelationSink):
                     schema = _schema(operator.sink, schemas.get(step.uid) or operator.sink.schema)
-                    self._sinks.append(RelationRows(step.uid, step.name, operator.sink, schema, MadeRows()))
+                    stored = tuple(map(stored_by, schema))
+                    self._sinks.append(RelationRows(step.uid, step.name, operator.sink, _plain(schema), stored, MadeRows()))
                 elif isinstance(operator, Read) and isinstance(operator.source, RelationSource):
                     self._sources[step.uid] = operator.source
 
@@ -219,3 +223,8 @@ def _schema(sink: RelationSink, data: bytes) -> pa.Schema:
             f"The relation {sink.relation!r} has the columns {schema.names}, and the program makes {declared}."
         )
     return schema
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """A schema without what is said of its columns besides their Arrow types."""
+    return pa.schema([column.remove_metadata() for column in schema])

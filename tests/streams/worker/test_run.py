@@ -1,12 +1,25 @@
 """A program over what it is given: splits that appear later, relations, metrics, and changed programs."""
 
+from operator import add
+
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.datastream import BroadcastProcessFunction, KeyedBroadcastProcessFunction, KeyedProcessFunction, MapFunction
+from airflow_pipelines.datastream import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    Types,
+)
 from airflow_pipelines.datastream.common import Duration, WatermarkStrategy
-from airflow_pipelines.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from airflow_pipelines.datastream.window import TumblingEventTimeWindows
+from airflow_pipelines.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from airflow_pipelines.datastream.window import EventTimeTrigger, GlobalWindows, TriggerResult, TumblingEventTimeWindows
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
@@ -467,6 +480,46 @@ def test_windows_whose_contents_are_dropped_begin_anew():
     stepped = went_on.step(2, [elements([3, 15]), ended()])
     assert [text.split(",")[-1] for (text,) in rows(stepped)] == [" [3])", " [15])"]
     assert stepped.has_ended
+
+
+class EveryThird(EventTimeTrigger):
+    """Fires at each third element, and knows no other time."""
+
+    def __init__(self, name="seen"):
+        self.seen = ReducingStateDescriptor(name, add, Types.LONG())
+
+    def on_element(self, element, timestamp, window, ctx):
+        seen = ctx.get_partitioned_state(self.seen)
+        seen.add(1)
+        if seen.get() < 3:
+            return TriggerResult.CONTINUE
+        seen.clear()
+        return TriggerResult.FIRE
+
+    def clear(self, window, ctx):
+        ctx.get_partitioned_state(self.seen).clear()
+
+
+def test_what_a_trigger_keeps_goes_on_and_can_be_dropped():
+    def windows(trigger):
+        stream = source(environment()).key_by(lambda value: 0).window(GlobalWindows.create()).trigger(trigger)
+        return program(stream.process(Contents()).uid("windows"))
+
+    kept, held = Kept(), Held(windows(EveryThird()))
+    held.open(now_ms=0)
+    held.step(1, [splits(1), elements([1, 2])])
+    kept.save(held)
+    states = read_header(kept.rest).operators["windows"].states
+    assert [(state.name, state.type) for state in states] == [("window/contents", ""), ("trigger/seen", "Types.LONG()")]
+
+    def numbers_at_results(trigger, dropped):
+        went_on = Held(windows(trigger))
+        went_on.open(kept.rest, kept.stored(), dropped)
+        return [number for number in (3, 4, 5) if rows(went_on.step(number, [elements([number])]))]
+
+    assert numbers_at_results(EveryThird(), frozenset()) == [3]
+    assert numbers_at_results(EveryThird(), frozenset({("windows", "trigger/seen")})) == [5]
+    assert numbers_at_results(EveryThird("other"), frozenset({("windows", "trigger/seen")})) == [5]
 
 
 def test_time_goes_on_where_it_was_and_ends_at_the_end_of_time():
