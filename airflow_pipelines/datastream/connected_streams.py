@@ -7,21 +7,18 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from airflow_pipelines.datastream.given_functions import checked_function
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.functions import (
-    BroadcastProcessFunction,
-    CoFlatMapFunction,
-    CoMapFunction,
-    CoProcessFunction,
-    Function,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeySelector,
-)
+from airflow_pipelines.streams.functions import CoFlatMapFunction, CoMapFunction, Function, KeySelector
 from airflow_pipelines.streams.graph.nodes import Edge
 from airflow_pipelines.streams.operators.base import OperatorSpec
 from airflow_pipelines.streams.operators.broadcast import Broadcast, KeyedBroadcast
 from airflow_pipelines.streams.operators.keyed_calls import CoCall, KeyedCall
 from airflow_pipelines.streams.operators.process import KeyedProcess, Process
+from airflow_pipelines.streams.process_functions import (
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+)
 from airflow_pipelines.streams.state.descriptors import MapStateDescriptor
 
 S = TypeVar("S")

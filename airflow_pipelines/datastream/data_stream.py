@@ -24,11 +24,9 @@ from airflow_pipelines.streams.functions import (
     CallableFunction,
     FilterFunction,
     FlatMapFunction,
-    KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
-    ProcessFunction,
     ReduceFunction,
 )
 from airflow_pipelines.streams.graph.nodes import (
@@ -46,14 +44,12 @@ from airflow_pipelines.streams.operators.process import KeyedProcess, Process
 from airflow_pipelines.streams.operators.reduce import Reduce
 from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.operators.stateless import Filter, FlatMap, Map
+from airflow_pipelines.streams.process_functions import KeyedProcessFunction, ProcessFunction
 from airflow_pipelines.streams.sinks import Sink
 from airflow_pipelines.streams.state.descriptors import MapStateDescriptor
 from airflow_pipelines.streams.watermarks import TimestampsAndWatermarks
-from airflow_pipelines.streams.windows.assigners import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
-    WindowAssigner,
-)
+from airflow_pipelines.streams.windows.assigners import WindowAssigner
+from airflow_pipelines.streams.windows.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 
 
 class Environment(Protocol):

@@ -19,9 +19,10 @@ from airflow_pipelines.datastream.snapshot_files import CheckpointFiles, write_s
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 from airflow_pipelines.streams.graph.chains import Plan
-from airflow_pipelines.streams.local import LocalRunner, Snapshot
+from airflow_pipelines.streams.local import LocalRunner
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.restarts import RestartDecisions, RestartPolicy
+from airflow_pipelines.streams.snapshots import Snapshot
 
 _log = logging.getLogger("airflow_pipelines.datastream")
 

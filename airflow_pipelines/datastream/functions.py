@@ -4,29 +4,33 @@ from airflow_pipelines.datastream.function_sink import SinkContext, SinkFunction
 from airflow_pipelines.streams.function_source import SourceContext, SourceFunction
 from airflow_pipelines.streams.functions import (
     AggregateFunction,
-    AllWindowFunction,
-    BroadcastProcessFunction,
     CoFlatMapFunction,
     CoMapFunction,
-    CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
     KeySelector,
     MapFunction,
     NullByteKeySelector,
     Partitioner,
-    ProcessAllWindowFunction,
-    ProcessFunction,
-    ProcessWindowFunction,
     ReduceFunction,
+)
+from airflow_pipelines.streams.process_functions import (
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
     TimerService,
-    WindowFunction,
 )
 from airflow_pipelines.streams.runtime import RuntimeContext
+from airflow_pipelines.streams.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 __all__ = [
     "AggregateFunction",

@@ -12,7 +12,7 @@ from airflow_pipelines.datastream.checkpoint_storage import FileSystemCheckpoint
 from airflow_pipelines.datastream.common.job_id import JobID
 from airflow_pipelines.datastream.common.job_status import JobStatus
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.local import Snapshot
+from airflow_pipelines.streams.snapshots import Snapshot
 
 _STATE_FILE = "state.bin"
 

@@ -6,20 +6,18 @@ import struct
 from typing import BinaryIO
 
 from airflow_pipelines.datastream.common.serializer import TypeSerializer
-from airflow_pipelines.streams.windows.assigners import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
+from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
+from airflow_pipelines.streams.windows.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner, GlobalWindows
+from airflow_pipelines.streams.windows.time_windows import (
     EventTimeSessionWindows,
-    GlobalWindows,
-    MergingWindowAssigner,
     ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
-    WindowAssigner,
 )
+from airflow_pipelines.streams.windows.trigger import Trigger, TriggerResult
 from airflow_pipelines.streams.windows.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -28,8 +26,6 @@ from airflow_pipelines.streams.windows.triggers import (
     NeverTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
-    Trigger,
-    TriggerResult,
 )
 from airflow_pipelines.streams.windows.window import CountWindow, GlobalWindow, TimeWindow, Window
 

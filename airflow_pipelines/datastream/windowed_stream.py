@@ -8,19 +8,17 @@ from airflow_pipelines.datastream.given_functions import as_function, checked_fu
 from airflow_pipelines.streams.durations import milliseconds
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.functions import (
-    AggregateFunction,
-    AllWindowFunction,
-    Function,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    ReduceFunction,
-    WindowFunction,
-)
+from airflow_pipelines.streams.functions import AggregateFunction, Function, ReduceFunction
 from airflow_pipelines.streams.operators.base import OperatorSpec
 from airflow_pipelines.streams.operators.windowing import Windowed
+from airflow_pipelines.streams.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
-from airflow_pipelines.streams.windows.triggers import Trigger
+from airflow_pipelines.streams.windows.trigger import Trigger
 
 S_co = TypeVar("S_co", covariant=True)
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import chain as chained
 from typing import Any
 
 from airflow_pipelines.streams.call_watch import CallWatch
@@ -18,9 +15,11 @@ from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Chain, Plan
 from airflow_pipelines.streams.keys import group_to_task
 from airflow_pipelines.streams.known_splits import KnownSplits
-from airflow_pipelines.streams.loop import ChainTask, Channel, TaskPart, TaskSnapshot, owned_pages
+from airflow_pipelines.streams.loop import ChainTask, Channel, TaskPart
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.operators.source import Read, SourceOperator
+from airflow_pipelines.streams.restoring import refuse_unclaimed, task_snapshot, unclaimed
+from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
 from airflow_pipelines.streams.watermark_watch import WatermarkWatch
 
@@ -31,72 +30,6 @@ _LONGEST_WAIT = 0.01
 
 def _warn(message: str) -> None:
     _log.warning("%s", message)
-
-
-@dataclass
-class Snapshot:
-    """All that a program keeps, after some step.
-
-    :param parallelism: number of tasks, by uid of the operator
-    :param max_parallelism: number of key groups, by uid of the operator
-    :param tasks: by the uid of the chain's head, and the number of the task
-    """
-
-    parallelism: dict[str, int] = field(default_factory=dict)
-    max_parallelism: dict[str, int] = field(default_factory=dict)
-    tasks: dict[str, list[TaskSnapshot]] = field(default_factory=dict)
-
-    def changed(self, changes: Snapshot) -> Snapshot:
-        """What the program keeps after some changes.
-
-        :param changes: what :meth:`LocalRunner.changes` gave, of a runner that went on from this snapshot
-        :returns: all of it; this snapshot stays as it is
-        """
-        before: dict[str, dict[PageId, StoredPage]] = {}
-        for task in _all_tasks(self):
-            for uid, kept in task.pages.items():
-                before.setdefault(uid, {}).update(kept)
-        for task in _all_tasks(changes):
-            for uid, gone in task.gone.items():
-                for page_id in gone:
-                    before.get(uid, {}).pop(page_id, None)
-            for uid, written in task.pages.items():
-                before.setdefault(uid, {}).update(written)
-        tasks = {}
-        for head, changed in changes.tasks.items():
-            tasks[head] = [
-                replace(
-                    task,
-                    pages={
-                        uid: owned_pages(before[uid], index, changes.parallelism[uid], changes.max_parallelism[uid])
-                        for uid in task.pages
-                    },
-                    gone={},
-                )
-                for index, task in enumerate(changed)
-            ]
-        return replace(changes, tasks=tasks)
-
-    def to_bytes(self) -> bytes:
-        """The snapshot as bytes.
-
-        :returns: what :meth:`from_bytes` reads
-        """
-        return pickle.dumps(self, 5)
-
-    @staticmethod
-    def from_bytes(data: bytes) -> Snapshot:
-        """Read a snapshot.
-
-        :param data: what :meth:`to_bytes` gave
-        :returns: the snapshot
-        """
-        snapshot: Snapshot = pickle.loads(data)  # noqa: S301 (the program's own storage)
-        return snapshot
-
-
-def _all_tasks(snapshot: Snapshot) -> Iterator[TaskSnapshot]:
-    return chained.from_iterable(snapshot.tasks.values())
 
 
 class LocalRunner:
@@ -131,7 +64,7 @@ class LocalRunner:
         self._warn = warn
         self.elements_read = 0
         if snapshot is not None:
-            _refuse_unclaimed(snapshot, plan)
+            refuse_unclaimed(snapshot, plan)
         for chain in plan.chains:
             self._tasks[chain.number] = [
                 task_of_plan(plan, chain, index, self._settings, self._step_clock) for index in range(chain.parallelism)
@@ -141,7 +74,7 @@ class LocalRunner:
             self._load(pages)
             for chain in reversed(plan.chains):
                 for task in self._tasks[chain.number]:
-                    task.open(None if snapshot is None else _task_snapshot(snapshot, chain, task.index))
+                    task.open(None if snapshot is None else task_snapshot(snapshot, chain, task.index))
         except BaseException:
             self._close_quietly()
             raise
@@ -151,7 +84,7 @@ class LocalRunner:
         for uid, page_id, page in pages:
             chain = chains.get(uid)
             if chain is None:
-                raise _unclaimed([uid])
+                raise unclaimed([uid])
             index = group_to_task(page_id[0], chain.parallelism, chain.max_parallelism)
             self._tasks[chain.number][index].load(uid, page_id, page)
 
@@ -403,58 +336,3 @@ def _share_splits(chain: Chain, tasks: Iterable[ChainTask]) -> None:
         known = KnownSplits(reads.source, chain.parallelism)
         for task in tasks:
             task.known_splits = known
-
-
-def _refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
-    claimed = {step.uid for chain in plan.chains for step in chain.steps}
-    kept = {
-        uid for tasks in snapshot.tasks.values() for task in tasks for uid in (*task.pages, *task.operators) if uid not in claimed
-    }
-    with_state = sorted(uid for uid in kept if _has_state(snapshot, uid))
-    if with_state:
-        raise _unclaimed(with_state)
-
-
-def _unclaimed(uids: list[str]) -> StreamProgramError:
-    return StreamProgramError(
-        f"The snapshot has state of the operators {uids}, which the program does not have. Give the operators that shall"
-        " go on with it these names with uid(), or start without the snapshot."
-    )
-
-
-def _has_state(snapshot: Snapshot, uid: str) -> bool:
-    return any(task.pages.get(uid) or uid in task.operators for tasks in snapshot.tasks.values() for task in tasks)
-
-
-def _task_snapshot(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot | None:
-    for step in chain.steps:
-        known = snapshot.max_parallelism.get(step.uid, chain.max_parallelism)
-        if step.node.operator.is_keyed and known != chain.max_parallelism:
-            raise StreamProgramError(
-                f"The operator {step.name!r} has the maximum parallelism {chain.max_parallelism}, and its state was kept with"
-                f" {known}."
-                f" It cannot change: set_max_parallelism({known})."
-            )
-    tasks = snapshot.tasks.get(chain.head.uid, [])
-    if len(tasks) == chain.parallelism and set(tasks[index].watermarks) == {step.uid for step in chain.steps}:
-        return tasks[index]
-    return _regrouped(snapshot, chain, index)
-
-
-def _regrouped(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
-    """What a task goes on from where the number of tasks, or which operators are in one chain, is another than before."""
-    regrouped = TaskSnapshot()
-    for step in chain.steps:
-        tasks = next((tasks for tasks in snapshot.tasks.values() if step.uid in tasks[0].watermarks), None)
-        if tasks is None:
-            continue
-        pages: dict[PageId, StoredPage] = {}
-        for task in tasks:
-            pages.update(task.pages.get(step.uid, {}))
-        regrouped.pages[step.uid] = owned_pages(pages, index, chain.parallelism, chain.max_parallelism)
-        regrouped.watermarks[step.uid] = min(task.watermarks[step.uid] for task in tasks)
-        states = [pickle.loads(task.operators[step.uid]) for task in tasks if step.uid in task.operators]  # noqa: S301
-        if states:
-            merged = step.node.operator.state_of_task(states, index, chain.parallelism)
-            regrouped.operators[step.uid] = pickle.dumps(merged, 5)
-    return regrouped

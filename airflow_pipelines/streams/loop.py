@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from airflow_pipelines.streams.clock import StepClock
@@ -31,6 +31,7 @@ from airflow_pipelines.streams.operators.base import Operator, OperatorContext, 
 from airflow_pipelines.streams.operators.source import SourceOperator
 from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.sinks import SubtaskInfo
+from airflow_pipelines.streams.snapshots import TaskSnapshot
 from airflow_pipelines.streams.state.page_storage import SpilledPages
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
 from airflow_pipelines.streams.state.pages_at_rest import PageMarks
@@ -39,26 +40,6 @@ from airflow_pipelines.streams.watermarks import Combination
 
 Channel: TypeAlias = tuple[int, int]
 """Where elements come from: number of the link, number of the upstream task."""
-
-
-@dataclass
-class TaskSnapshot:
-    """What a task keeps, as bytes where it can be large: all of it, or of the pages only those that changed.
-
-    :param pages: pages of state at rest, by uid of the operator
-    :param gone: where only changes are given, ids of pages that are no more, by uid of the operator
-    :param operators: what operators keep besides, by uid, pickled
-    :param channels: how far the inputs have come, pickled; None for a source
-    :param turns: whose turn it is at each exchange
-    :param watermarks: how far the operators have come, by uid
-    """
-
-    pages: dict[str, dict[PageId, StoredPage]] = field(default_factory=dict)
-    operators: dict[str, bytes] = field(default_factory=dict)
-    channels: bytes | None = None
-    turns: list[int] = field(default_factory=list)
-    watermarks: dict[str, int] = field(default_factory=dict)
-    gone: dict[str, set[PageId]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -460,15 +441,3 @@ class ChainTask:
 def _upstreams(link: Link, tasks: int, index: int) -> list[int]:
     from_same = link.edge.exchange.kind.value == "FORWARD"
     return [index] if from_same else list(range(tasks))
-
-
-def owned_pages(pages: Mapping[PageId, StoredPage], index: int, parallelism: int, max_parallelism: int) -> dict[PageId, StoredPage]:
-    """The pages of one task.
-
-    :param pages: of all tasks
-    :param index: number of the task
-    :param parallelism: number of tasks
-    :param max_parallelism: number of key groups
-    :returns: those whose key group is the task's
-    """
-    return {page_id: page for page_id, page in pages.items() if group_to_task(page_id[0], parallelism, max_parallelism) == index}

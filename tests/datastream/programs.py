@@ -2,8 +2,8 @@
 
 from airflow_pipelines.datastream.common import WatermarkStrategy
 from airflow_pipelines.datastream.environment import StreamExecutionEnvironment
-from airflow_pipelines.streams.functions import ProcessWindowFunction
 from airflow_pipelines.streams.watermarks import WatermarkGenerator
+from airflow_pipelines.streams.window_functions import ProcessWindowFunction
 
 
 def environment(parallelism=1):

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from airflow_pipelines.datastream.collecting import CollectSink
 from airflow_pipelines.streams.clock import ManualClock
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
-from airflow_pipelines.streams.local import LocalRunner, Snapshot
+from airflow_pipelines.streams.local import LocalRunner
 from airflow_pipelines.streams.operators.base import TaskSettings
+from airflow_pipelines.streams.snapshots import Snapshot
 from airflow_pipelines.streams.state import pages_at_rest, store
 from tests.datastream.any_cut_programs import PROGRAMS
 from tests.datastream.programs import environment

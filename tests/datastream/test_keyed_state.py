@@ -5,14 +5,8 @@ import pytest
 from airflow_pipelines.datastream.common import Row, Time
 from airflow_pipelines.datastream.state_ttl_config import StateTtlConfig
 from airflow_pipelines.streams.errors import NoKeyError, StreamProgramError
-from airflow_pipelines.streams.functions import (
-    AggregateFunction,
-    FlatMapFunction,
-    KeyedProcessFunction,
-    MapFunction,
-    ProcessFunction,
-    ReduceFunction,
-)
+from airflow_pipelines.streams.functions import AggregateFunction, FlatMapFunction, MapFunction, ReduceFunction
+from airflow_pipelines.streams.process_functions import KeyedProcessFunction, ProcessFunction
 from airflow_pipelines.streams.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,

@@ -21,7 +21,7 @@ from airflow_pipelines.datastream.common.job_id import JobID
 from airflow_pipelines.datastream.connectors import NumberSequenceSource
 from airflow_pipelines.datastream.snapshot_files import CheckpointFiles, read_savepoint
 from airflow_pipelines.datastream.state import ValueStateDescriptor
-from airflow_pipelines.streams.local import Snapshot
+from airflow_pipelines.streams.snapshots import Snapshot
 
 LAST = 60_000
 

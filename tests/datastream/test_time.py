@@ -6,7 +6,7 @@ from airflow_pipelines.datastream.common import Configuration, Duration, Waterma
 from airflow_pipelines.datastream.environment import StreamExecutionEnvironment
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from airflow_pipelines.streams.errors import FunctionTimeLimitError, StreamProgramError
-from airflow_pipelines.streams.functions import KeyedProcessFunction, ProcessFunction
+from airflow_pipelines.streams.process_functions import KeyedProcessFunction, ProcessFunction
 from airflow_pipelines.streams.timers import TimeDomain
 from tests.datastream.programs import collected, environment, first, timed
 

@@ -8,29 +8,23 @@ from airflow_pipelines.datastream.common import Time
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.function_source import SourceFunction
-from airflow_pipelines.streams.functions import (
-    AggregateFunction,
+from airflow_pipelines.streams.functions import AggregateFunction
+from airflow_pipelines.streams.process_functions import ProcessFunction
+from airflow_pipelines.streams.state.descriptors import ValueStateDescriptor
+from airflow_pipelines.streams.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
-    ProcessFunction,
     ProcessWindowFunction,
     WindowFunction,
 )
-from airflow_pipelines.streams.state.descriptors import ValueStateDescriptor
-from airflow_pipelines.streams.windows.assigners import (
-    CountSlidingWindowAssigner,
+from airflow_pipelines.streams.windows.count_windows import CountSlidingWindowAssigner, GlobalWindows
+from airflow_pipelines.streams.windows.time_windows import (
     EventTimeSessionWindows,
-    GlobalWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from airflow_pipelines.streams.windows.triggers import (
-    ContinuousEventTimeTrigger,
-    CountTrigger,
-    EventTimeTrigger,
-    PurgingTrigger,
-    TriggerResult,
-)
+from airflow_pipelines.streams.windows.trigger import TriggerResult
+from airflow_pipelines.streams.windows.triggers import ContinuousEventTimeTrigger, CountTrigger, EventTimeTrigger, PurgingTrigger
 from airflow_pipelines.streams.windows.window import CountWindow, GlobalWindow, TimeWindow
 from tests.datastream.programs import Contents, collected, environment, first, timed
 

@@ -9,7 +9,8 @@ from airflow_pipelines.datastream.functions import KeyedProcessFunction
 from airflow_pipelines.streams.clock import ManualClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
-from airflow_pipelines.streams.local import LocalRunner, Snapshot
+from airflow_pipelines.streams.local import LocalRunner
+from airflow_pipelines.streams.snapshots import Snapshot
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
 from tests.datastream.programs import environment
 from tests.streams.test_watermarks import STRATEGY

@@ -6,12 +6,12 @@ from airflow_pipelines.datastream.collecting import CollectSink
 from airflow_pipelines.datastream.common import Duration, WatermarkStrategy
 from airflow_pipelines.streams.clock import ManualClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP
-from airflow_pipelines.streams.functions import KeyedProcessFunction, ProcessFunction
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.local import LocalRunner
+from airflow_pipelines.streams.process_functions import KeyedProcessFunction, ProcessFunction
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
 from airflow_pipelines.streams.watermarks import Combination
-from airflow_pipelines.streams.windows.assigners import ProcessingTimeSessionWindows, TumblingProcessingTimeWindows
+from airflow_pipelines.streams.windows.time_windows import ProcessingTimeSessionWindows, TumblingProcessingTimeWindows
 from tests.datastream.programs import Contents, environment
 
 

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from airflow_pipelines.streams.clock import StepClock, SystemClock
-from airflow_pipelines.streams.functions import Function, ProcessAllWindowFunction, ProcessWindowFunction, own_copy
+from airflow_pipelines.streams.functions import Function, own_copy
 from airflow_pipelines.streams.graph.chains import Chain, Step
 from airflow_pipelines.streams.nested_code import nested_code
 from airflow_pipelines.streams.operators.base import TaskSettings
@@ -24,6 +24,7 @@ from airflow_pipelines.streams.state.description import StateDescription, descri
 from airflow_pipelines.streams.state.descriptors import StateDescriptor
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.views import State
+from airflow_pipelines.streams.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 
 OPEN_SECONDS = 10.0
 _STATES_OF_WINDOWS: Final = frozenset({"global_state", "window_state"})
@@ -79,7 +80,7 @@ def _asks_while_it_runs(function: Function) -> bool:
     if not isinstance(function, ProcessWindowFunction | ProcessAllWindowFunction):
         return False
     methods = [each for cls in type(function).__mro__ for each in vars(cls).values() if isinstance(each, FunctionType)]
-    own = [each for each in methods if each.__module__ != Function.__module__]
+    own = [each for each in methods if each.__module__ != ProcessWindowFunction.__module__]
     return any(not _STATES_OF_WINDOWS.isdisjoint(code.co_names) for each in own for code in nested_code(each.__code__))
 
 

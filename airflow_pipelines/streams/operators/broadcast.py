@@ -9,17 +9,12 @@ from typing import Any, NoReturn
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_element
-from airflow_pipelines.streams.functions import (
-    BroadcastProcessFunction,
-    Function,
-    KeyedBroadcastProcessFunction,
-    TimerService,
-    own_copy,
-)
+from airflow_pipelines.streams.functions import Function, own_copy
 from airflow_pipelines.streams.operators.base import Operator, OperatorSpec, Timestamps
 from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.operators.keyed import KeyedOperator, KeyedTimers
 from airflow_pipelines.streams.operators.life import FunctionLife
+from airflow_pipelines.streams.process_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction, TimerService
 from airflow_pipelines.streams.state.access import state_of
 from airflow_pipelines.streams.state.description import BROADCAST_PREFIX, StateDescription, describe_state
 from airflow_pipelines.streams.state.descriptors import MapStateDescriptor, StateDescriptor

@@ -9,9 +9,9 @@ from typing import Any
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from airflow_pipelines.streams.errors import FunctionTimeLimitError, NoKeyError
 from airflow_pipelines.streams.failures import note_element
-from airflow_pipelines.streams.functions import TimerService
 from airflow_pipelines.streams.operators.base import Operator
 from airflow_pipelines.streams.operators.collector import Collector
+from airflow_pipelines.streams.process_functions import TimerService
 from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME, Entry
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.timers import Timers

@@ -8,19 +8,18 @@ from typing import Any
 
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.failures import note_element
-from airflow_pipelines.streams.functions import (
-    CoProcessFunction,
-    Function,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    ProcessFunction,
-    TimerService,
-    own_copy,
-)
+from airflow_pipelines.streams.functions import Function, own_copy
 from airflow_pipelines.streams.operators.base import Operator, OperatorSpec, Timestamps
 from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.operators.keyed import KeyedOperator, KeyedTimers, TimeOnly
 from airflow_pipelines.streams.operators.life import FunctionLife
+from airflow_pipelines.streams.process_functions import (
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    TimerService,
+)
 from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.timers import TimeDomain

@@ -6,7 +6,6 @@ from typing import Any
 
 from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.functions import ProcessAllWindowFunction, ProcessWindowFunction
 from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.operators.keyed import KeyedOperator
 from airflow_pipelines.streams.runtime import RuntimeContext
@@ -20,8 +19,9 @@ from airflow_pipelines.streams.state.descriptors import (
 )
 from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME, Entry
 from airflow_pipelines.streams.state.ttl import TimeToLive
+from airflow_pipelines.streams.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from airflow_pipelines.streams.windows.assigners import WindowAssigner
-from airflow_pipelines.streams.windows.triggers import Trigger
+from airflow_pipelines.streams.windows.trigger import Trigger
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):

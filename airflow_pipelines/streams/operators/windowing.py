@@ -10,15 +10,7 @@ from typing import Any
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_element
-from airflow_pipelines.streams.functions import (
-    AggregateFunction,
-    AllWindowFunction,
-    Function,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    WindowFunction,
-    own_copy,
-)
+from airflow_pipelines.streams.functions import AggregateFunction, Function, own_copy
 from airflow_pipelines.streams.operators.base import Operator, OperatorSpec, Timestamps
 from airflow_pipelines.streams.operators.keyed import KeyedOperator
 from airflow_pipelines.streams.operators.life import FunctionLife, runtime_context
@@ -32,9 +24,16 @@ from airflow_pipelines.streams.operators.window_contexts import (
 from airflow_pipelines.streams.state.description import TRIGGER_PREFIX, StateDescription, describe_state
 from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry
 from airflow_pipelines.streams.values import ATOMIC, isolate
+from airflow_pipelines.streams.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
+from airflow_pipelines.streams.windows.trigger import Trigger, TriggerResult
 from airflow_pipelines.streams.windows.trigger_states import trigger_states
-from airflow_pipelines.streams.windows.triggers import CONTINUE, EventTimeTrigger, ProcessingTimeTrigger, Trigger, TriggerResult
+from airflow_pipelines.streams.windows.triggers import CONTINUE, EventTimeTrigger, ProcessingTimeTrigger
 
 _CONTENTS = "window/contents"
 _MERGED = "window/merged"

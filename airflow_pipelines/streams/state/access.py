@@ -16,17 +16,13 @@ from airflow_pipelines.streams.state.descriptors import (
     ValueStateDescriptor,
 )
 from airflow_pipelines.streams.state.expiring import ExpiringList, ExpiringMap, ExpiringValue, TtlSweeper
+from airflow_pipelines.streams.state.plain import Aggregating, PlainList, PlainMap, PlainValue, Reducing
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.state.views import (
-    Aggregating,
     AggregatingState,
     ListState,
     MapState,
-    PlainList,
-    PlainMap,
-    PlainValue,
-    Reducing,
     ReducingState,
     SlottedValue,
     State,

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_pipelines.streams.nested_code import nested_code
 from airflow_pipelines.streams.state.descriptors import StateDescriptor
-from airflow_pipelines.streams.windows.triggers import Trigger
+from airflow_pipelines.streams.windows.trigger import Trigger
 
 
 def trigger_states(trigger: Trigger) -> list[StateDescriptor]:

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_pipelines.streams.chain_by_chain import Packed, Rounds
-from airflow_pipelines.streams.loop import Channel, TaskSnapshot
+from airflow_pipelines.streams.loop import Channel
 from airflow_pipelines.streams.metrics import MetricGroup
+from airflow_pipelines.streams.snapshots import TaskSnapshot
 from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.worker.job_place import JobPlace
 from airflow_pipelines.streams.worker.messages import Failure, Feed, OutputRows

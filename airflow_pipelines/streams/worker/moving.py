@@ -12,9 +12,10 @@ from typing import TypeAlias
 from airflow_pipelines.streams.chain_by_chain import MovedChain, Packed, RoundInput, RoundOutput, Rounds, records_in
 from airflow_pipelines.streams.graph.chains import Chain, Plan
 from airflow_pipelines.streams.local import LocalRunner
-from airflow_pipelines.streams.loop import ChainTask, TaskSnapshot
+from airflow_pipelines.streams.loop import ChainTask
 from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.relations import RelationSink
+from airflow_pipelines.streams.snapshots import TaskSnapshot
 from airflow_pipelines.streams.worker.chain_jobs import ChainDone, ChainJob, JobProgram, JobReply, MustStay
 from airflow_pipelines.streams.worker.intake import Intake
 from airflow_pipelines.streams.worker.messages import Failure, Feed, FeedKind, OutputRows, SourceFeed

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.loop import TaskSnapshot
+from airflow_pipelines.streams.snapshots import TaskSnapshot
 from airflow_pipelines.streams.state.description import StateDescription
 
 _MAGIC = b"stream-state\x01"

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from airflow_pipelines.streams.graph.chains import Plan
-from airflow_pipelines.streams.local import Snapshot
-from airflow_pipelines.streams.loop import TaskPart, TaskSnapshot
+from airflow_pipelines.streams.loop import TaskPart
+from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot
 from airflow_pipelines.streams.state.description import BROADCAST_PREFIX, StateDescription, describe_state
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
 from airflow_pipelines.streams.worker.dropping import without_broadcast_states, without_states

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.loop import TaskSnapshot
+from airflow_pipelines.streams.snapshots import TaskSnapshot
 from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.worker.rest import KeptOperator, Rest, StateHeader, read_header
 

@@ -1,0 +1,84 @@
+"""Which part of a snapshot each task goes on from, and what of a snapshot no task can take."""
+
+from __future__ import annotations
+
+import pickle
+
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.graph.chains import Chain, Plan
+from airflow_pipelines.streams.snapshots import Snapshot, TaskSnapshot, owned_pages
+from airflow_pipelines.streams.state.pages import PageId, StoredPage
+
+
+def refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
+    """Refuse a snapshot with state that no operator of a program takes.
+
+    :param snapshot: the snapshot
+    :param plan: the program
+    :raises StreamProgramError: with the uids of the operators that the state is of
+    """
+    claimed = {step.uid for chain in plan.chains for step in chain.steps}
+    kept = {
+        uid for tasks in snapshot.tasks.values() for task in tasks for uid in (*task.pages, *task.operators) if uid not in claimed
+    }
+    with_state = sorted(uid for uid in kept if _has_state(snapshot, uid))
+    if with_state:
+        raise unclaimed(with_state)
+
+
+def unclaimed(uids: list[str]) -> StreamProgramError:
+    """The error for state that no operator takes.
+
+    :param uids: of the operators that it is of
+    :returns: the error
+    """
+    return StreamProgramError(
+        f"The snapshot has state of the operators {uids}, which the program does not have. Give the operators that shall"
+        " go on with it these names with uid(), or start without the snapshot."
+    )
+
+
+def _has_state(snapshot: Snapshot, uid: str) -> bool:
+    return any(task.pages.get(uid) or uid in task.operators for tasks in snapshot.tasks.values() for task in tasks)
+
+
+def task_snapshot(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
+    """What one task goes on from.
+
+    :param snapshot: of the whole program
+    :param chain: what the task runs
+    :param index: number of the task
+    :returns: its part, also where another number of tasks made the snapshot
+    :raises StreamProgramError: when the maximum parallelism is another one
+    """
+    for step in chain.steps:
+        known = snapshot.max_parallelism.get(step.uid, chain.max_parallelism)
+        if step.node.operator.is_keyed and known != chain.max_parallelism:
+            raise StreamProgramError(
+                f"The operator {step.name!r} has the maximum parallelism {chain.max_parallelism}, and its state was kept with"
+                f" {known}."
+                f" It cannot change: set_max_parallelism({known})."
+            )
+    tasks = snapshot.tasks.get(chain.head.uid, [])
+    if len(tasks) == chain.parallelism and set(tasks[index].watermarks) == {step.uid for step in chain.steps}:
+        return tasks[index]
+    return _regrouped(snapshot, chain, index)
+
+
+def _regrouped(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
+    """What a task goes on from where the number of tasks, or which operators are in one chain, is another than before."""
+    regrouped = TaskSnapshot()
+    for step in chain.steps:
+        tasks = next((tasks for tasks in snapshot.tasks.values() if step.uid in tasks[0].watermarks), None)
+        if tasks is None:
+            continue
+        pages: dict[PageId, StoredPage] = {}
+        for task in tasks:
+            pages.update(task.pages.get(step.uid, {}))
+        regrouped.pages[step.uid] = owned_pages(pages, index, chain.parallelism, chain.max_parallelism)
+        regrouped.watermarks[step.uid] = min(task.watermarks[step.uid] for task in tasks)
+        states = [pickle.loads(task.operators[step.uid]) for task in tasks if step.uid in task.operators]  # noqa: S301
+        if states:
+            merged = step.node.operator.state_of_task(states, index, chain.parallelism)
+            regrouped.operators[step.uid] = pickle.dumps(merged, 5)
+    return regrouped

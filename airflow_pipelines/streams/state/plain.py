@@ -1,0 +1,223 @@
+"""States over what is kept for the current key. Those that expire are in ``expiring.py``; sums of both are here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+from airflow_pipelines.streams.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
+from airflow_pipelines.streams.state.store import KeyedStore
+from airflow_pipelines.streams.state.views import AggregatingState, ListState, MapState, ReducingState, SlottedValue
+from airflow_pipelines.streams.values import ATOMIC
+
+
+class _Slotted:
+    """Kept under one slot of each key's values.
+
+    What is kept may be changed in place by the function that got it; since nobody would notice, reading something that can
+    change counts as writing.
+    """
+
+    __slots__ = ("_slot", "_store")
+
+    def __init__(self, store: KeyedStore, slot: Any) -> None:
+        self._store = store
+        self._slot = slot
+
+    def at(self, slot: Any) -> Self:
+        """Show what is kept under another slot.
+
+        :param slot: the slot
+        :returns: this view
+        """
+        self._slot = slot
+        return self
+
+    def clear(self) -> None:
+        """Drop what is kept for the current key."""
+        entry = self._store.entry
+        if entry.values.pop(self._slot, None) is not None and not entry.is_changed:
+            entry.note_change()
+
+
+class PlainValue(_Slotted, SlottedValue):
+    """A value that does not expire."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        """The value."""
+        entry = self._store.entry
+        value = entry.values.get(self._slot)
+        if value.__class__ not in ATOMIC and not entry.is_changed:
+            entry.note_change()
+        return value
+
+    def update(self, value: Any) -> None:
+        """Keep a value."""
+        if value is None:
+            self.clear()
+            return
+        entry = self._store.entry
+        entry.values[self._slot] = value
+        if not entry.is_changed:
+            entry.note_change()
+
+
+class PlainList(_Slotted, ListState):
+    """A list whose elements do not expire."""
+
+    __slots__ = ()
+
+    def get(self) -> list[Any]:
+        """The elements."""
+        entry = self._store.entry
+        kept: list[Any] = entry.values.get(self._slot, [])
+        if not entry.is_changed and not set(map(type, kept)) <= ATOMIC:
+            entry.note_change()
+        return list(kept)
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        entry = self._store.entry
+        kept = entry.values.get(self._slot)
+        if kept is None:
+            entry.values[self._slot] = [value]
+        else:
+            kept.append(value)
+        if not entry.is_changed:
+            entry.note_change()
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        added = list(values)
+        if added:
+            entry = self._store.entry
+            entry.values.setdefault(self._slot, []).extend(added)
+            if not entry.is_changed:
+                entry.note_change()
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Keep these elements only."""
+        kept = list(values)
+        if not kept:
+            self.clear()
+            return
+        entry = self._store.entry
+        entry.values[self._slot] = kept
+        if not entry.is_changed:
+            entry.note_change()
+
+
+class PlainMap(_Slotted, MapState):
+    """A map whose entries do not expire."""
+
+    __slots__ = ()
+
+    def _kept(self) -> dict[Any, Any]:
+        kept: dict[Any, Any] = self._store.entry.values.get(self._slot, {})
+        return kept
+
+    def get(self, key: Any) -> Any:
+        """A value of the map."""
+        value = self._kept().get(key)
+        if value.__class__ not in ATOMIC:
+            entry = self._store.entry
+            if not entry.is_changed:
+                entry.note_change()
+        return value
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keep a value."""
+        entry = self._store.entry
+        kept = entry.values.get(self._slot)
+        if kept is None:
+            entry.values[self._slot] = {key: value}
+        else:
+            kept[key] = value
+        if not entry.is_changed:
+            entry.note_change()
+
+    def remove(self, key: Any) -> None:
+        """Drop a value."""
+        entry = self._store.entry
+        kept = entry.values.get(self._slot)
+        if kept is not None and key in kept:
+            del kept[key]
+            if not kept:
+                del entry.values[self._slot]
+            if not entry.is_changed:
+                entry.note_change()
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is a value."""
+        return key in self._kept()
+
+    def _items(self) -> list[tuple[Any, Any]]:
+        kept = self._kept()
+        if not set(map(type, kept.values())) <= ATOMIC:
+            entry = self._store.entry
+            if not entry.is_changed:
+                entry.note_change()
+        return list(kept.items())
+
+
+class Reducing(ReducingState):
+    """Adds to a value by a function.
+
+    :param value: where it is kept
+    :param descriptor: has the function
+    """
+
+    def __init__(self, value: SlottedValue, descriptor: ReducingStateDescriptor) -> None:
+        self._value = value
+        self._reduce = descriptor.reduce
+
+    def at(self, slot: Any) -> Self:
+        """Show what is kept under another slot."""
+        self._value.at(slot)
+        return self
+
+    def get(self) -> Any:
+        """What was added."""
+        return self._value.value()
+
+    def add(self, value: Any) -> None:
+        """Add a value."""
+        kept = self._value.value()
+        self._value.update(value if kept is None else self._reduce(kept, value))
+
+    def clear(self) -> None:
+        """Drop what is kept for the current key."""
+        self._value.clear()
+
+
+class Aggregating(AggregatingState):
+    """Adds to an accumulator.
+
+    :param value: where it is kept
+    :param descriptor: has the functions
+    """
+
+    def __init__(self, value: SlottedValue, descriptor: AggregatingStateDescriptor) -> None:
+        self._value = value
+        self._function = descriptor.agg_function
+
+    def at(self, slot: Any) -> Self:
+        """Show what is kept under another slot."""
+        self._value.at(slot)
+        return self
+
+    def get(self) -> Any:
+        """The result."""
+        kept = self._value.value()
+        return None if kept is None else self._function.get_result(kept)
+
+    def add(self, value: Any) -> None:
+        """Add a value."""
+        kept = self._value.value()
+        self._value.update(self._function.add(value, self._function.create_accumulator() if kept is None else kept))
+
+    def clear(self) -> None:
+        """Drop what is kept for the current key."""
+        self._value.clear()
