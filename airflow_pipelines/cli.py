@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import ssl
@@ -35,6 +36,8 @@ from airflow_pipelines.service.edits import check_name
 from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
+from airflow_pipelines.statistics_tables import statistics_tables
+from airflow_pipelines.wire import path_of
 
 if TYPE_CHECKING:
     from airflow_pipelines.engine.storage.fsck import StorageReport
@@ -262,6 +265,30 @@ def list_pipelines(home: Home = None) -> None:
         table.add_row(record.name, record.deployment_status, desired, record.program_status, record.storage_status, error)
     _print(table)
     control_plane.close()
+
+
+@pipelines_cli.command("stats")
+def show_statistics(
+    name: Annotated[str, typer.Argument(help="The pipeline's name")],
+    as_json: Annotated[bool, typer.Option("--json", help="Write all of it, as the REST API has it")] = False,
+    url: Url = None,
+    home: Home = None,
+) -> None:
+    """Show what the connectors of a pipeline have read and written, and what the functions of its stream program have counted."""
+    with PipelineClient(url, home=home) as client:
+        try:
+            if as_json:
+                typer.echo(json.dumps(client.get(path_of("pipelines", name, "stats")), indent=2))
+                return
+            statistics = Pipeline.get(name, client).stats()
+        except PipelinesError as error:
+            _fail(str(error))
+    read = None if statistics.global_metrics is None else statistics.global_metrics.total_processed_records
+    typer.echo(f"{name}: {read or 0:,} records processed")
+    for table in statistics_tables(statistics):
+        _print(table)
+    for warning in statistics.warnings or ():
+        typer.echo(f"Warning: {warning}")
 
 
 @pipelines_cli.command("graph")

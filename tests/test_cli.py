@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import subprocess
@@ -266,7 +267,19 @@ def test_a_stream_program_is_drawn(double: ServiceDouble, tmp_path: Path) -> Non
     assert path.read_text() == "<svg/>"
 
 
-@pytest.mark.parametrize("command", ["stop", "graph"])
+def test_statistics_show_connectors_and_what_functions_have_counted(double: ServiceDouble) -> None:
+    task = {"task": 0, "watermark": 1_500, "state_pages": 1, "state_bytes": 2_048, "values": {"late": 3}}
+    operators = {"score": {"name": "Score", "tasks": [task]}}
+    double.statistics = {"stream_metrics": operators, "warnings": ["cards gives nothing"]}
+    shown = CliRunner().invoke(cli, ["pipelines", "stats", "p"]).output
+    assert shown.startswith("p: 5 records processed\n")
+    assert "late=3" in shown
+    assert shown.endswith("Warning: cards gives nothing\n")
+    written = CliRunner().invoke(cli, ["pipelines", "stats", "p", "--json"]).output
+    assert json.loads(written)["stream_metrics"] == operators
+
+
+@pytest.mark.parametrize("command", ["stop", "graph", "stats"])
 def test_a_pipeline_that_is_not_there_is_one_clear_line(double: ServiceDouble, command: str) -> None:
     double.record = None
     done = CliRunner().invoke(cli, ["pipelines", command, "p"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airflow_pipelines.contract.exposition import Metric, MetricKind
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 
 _GLOBAL = (
     ("records_input_total", MetricKind.COUNTER, "Records received from all inputs.", "total_input_records"),
@@ -67,10 +68,19 @@ def _of_streams(operators: Mapping[str, Any], labels: Mapping[str, str]) -> Iter
             yield Metric(
                 "stream_state_bytes", MetricKind.GAUGE, "Bytes of an operator's state at rest.", task["state_bytes"], place
             )
-            if task["watermark"] is not None:
+            # After the end of all inputs there is no time any more.
+            if task["watermark"] is not None and task["watermark"] < MAX_TIMESTAMP:
                 text = "How far event time has come, in seconds since the epoch."
                 yield Metric("stream_watermark_seconds", MetricKind.GAUGE, text, task["watermark"] / 1000, place)
-            for name, value in task["values"].items():
-                if isinstance(value, int | float):
-                    text = "What a function of a stream program has counted under a name."
-                    yield Metric("stream_function_metric", MetricKind.GAUGE, text, value, {**place, "metric": name})
+            for name, value in _numbers(task["values"]):
+                text = "What a function of a stream program has counted under a name."
+                yield Metric("stream_function_metric", MetricKind.GAUGE, text, value, {**place, "metric": name})
+
+
+def _numbers(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, int | float]]:
+    """What is a number, with its name; the parts of a distribution have its name before theirs."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float):
+            yield f"{prefix}{name}", value

@@ -9,6 +9,7 @@ from airflow_pipelines.engine.streams.statistics import StreamStatistics
 from airflow_pipelines.host.metrics import measure
 from airflow_pipelines.host.stream_statistics import statistics_to_wire
 from airflow_pipelines.program.streams import StreamOperator, StreamProgram
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 from airflow_pipelines.streams.worker.messages import Stepped, TaskMetrics
 
 COUNTERS: dict[str, int] = defaultdict(int)
@@ -33,7 +34,8 @@ def test_a_monitoring_system_gets_numbers_task_by_task() -> None:
     statistics = StreamStatistics()
     spread = {"count": 1, "sum": 5, "min": 5, "max": 5}
     first = TaskMetrics(2500, 1, 100, {"late": 2, "amount": spread})
-    statistics.take(Stepped(metrics={("score", 0): first, ("score", 1): TaskMetrics()}))
+    at_its_end = TaskMetrics(MAX_TIMESTAMP)
+    statistics.take(Stepped(metrics={("score", 0): first, ("score", 1): TaskMetrics(), ("score", 2): at_its_end}))
     wire = statistics_to_wire(StreamProgram("fraud", b"", (StreamOperator("score", "Score", "process", "f"),)), statistics)
     metrics = measure({"global_metrics": COUNTERS, "inputs": [], "outputs": [], **wire}, "p", None)
     of_tasks = [metric for metric in metrics if "task" in metric.labels]
@@ -42,7 +44,12 @@ def test_a_monitoring_system_gets_numbers_task_by_task() -> None:
         ("stream_state_bytes", "0", None): 100,
         ("stream_watermark_seconds", "0", None): 2.5,
         ("stream_function_metric", "0", "late"): 2,
+        ("stream_function_metric", "0", "amount.count"): 1,
+        ("stream_function_metric", "0", "amount.sum"): 5,
+        ("stream_function_metric", "0", "amount.min"): 5,
+        ("stream_function_metric", "0", "amount.max"): 5,
         ("stream_state_bytes", "1", None): 0,
+        ("stream_state_bytes", "2", None): 0,
     }
     assert 'stream_function_metric{metric="late",operator="score",pipeline_name="p",task="0"} 2.0' in exposition(metrics)
     of_sql = measure({"global_metrics": COUNTERS, "inputs": [], "outputs": []}, "p", None)

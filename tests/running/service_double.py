@@ -39,6 +39,8 @@ class ServiceDouble:
         self.error: dict[str, Any] | None = None
         """With which the pipeline stops once it was started."""
         self.complete = False
+        self.statistics: dict[str, Any] = {}
+        """What statistics have besides the usual."""
         self.log = ["Fresh start of pipeline log"]
         self.verbs: list[str] = []
         self.bodies: dict[str, Any] = {}
@@ -74,7 +76,7 @@ class ServiceDouble:
         if tail == "stream_graph":
             return b"<svg/>"
         if tail == "stats":
-            return metrics(5, 5, pipeline_complete=self.complete)
+            return metrics(5, 5, pipeline_complete=self.complete) | self.statistics
         return self.record
 
     def _patched(self, body: dict[str, Any]) -> Any:
