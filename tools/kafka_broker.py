@@ -44,6 +44,7 @@ group.initial.rebalance.delay.ms=0
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 log.cleaner.enable=false
+log.retention.ms=-1
 num.network.threads=2
 num.io.threads=2
 background.threads=2

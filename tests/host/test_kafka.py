@@ -114,8 +114,9 @@ def test_the_programs_of_the_page(make: Make, own: Kafka) -> None:
 def test_the_programs_with_metadata_and_with_avro(make: Make, kafka: Kafka, schema_registry: SchemaRegistryServer) -> None:
     for topic in ("clicks", "stock", "parts"):
         kafka.create(topic)
-    kafka.send("clicks", '{"url": "/a"}', '{"url": "/b", "part": null}', headers=[("source", "web")], timestamp=1_700_000_000_000)
-    kafka.send("clicks", '{"no url', '{"url": "/c"}')
+    clicks = ('{"insert": {"url": "/a"}}', '{"insert": {"url": "/b", "part": null}}')
+    kafka.send("clicks", *clicks, headers=[("source", "web")], timestamp=1_700_000_000_000)
+    kafka.send("clicks", '{"no url', '{"delete": {"url": "/c"}}')
     number = schema_registry.add("stock-value", ENVELOPE)
 
     def change(operation: str, before: Any, after: Any) -> bytes:
@@ -152,9 +153,9 @@ def test_the_programs_with_metadata_and_with_avro(make: Make, kafka: Kafka, sche
     wait_until(lambda: pipeline.query("SELECT COUNT(*) AS n FROM clicks") == [{"n": 3}], pipeline, "the clicks")
     at = "2023-11-14T22:13:20"
     first, second, third = pipeline.query("SELECT * FROM clicks ORDER BY url")
-    assert first == {"url": "/a", "topic": "clicks", "part": 0, "place": 0, "at": at, "source": "web"}
+    assert first == {"url": "/a", "topic": "clicks", "part": 0, "place": 0, "at": at, "source": "web", "gone": False}
     assert second == {**first, "url": "/b", "part": None, "place": 1}
-    assert (third["place"], third["source"]) == (3, None)
+    assert (third["place"], third["source"], third["gone"]) == (3, None, True)
     errors = {
         source["endpoint_name"]: [error["message"].split(": ")[0] for error in source["parse_errors"]]
         for source in pipeline.stats(include_connector_errors=True)["inputs"]

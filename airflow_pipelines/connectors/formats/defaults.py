@@ -20,6 +20,8 @@ from airflow_pipelines.sql.values.durations import microseconds, months
 
 Now: TypeAlias = Callable[[], int]
 """Gives the time in microseconds since the epoch, as NOW() shows it."""
+IS_DELETE: Final = "is_delete"
+"""What metadata of records say that is known only when they are read: whether one deletes its row."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MAKE: Final[Mapping[str, Callable[[dt.datetime], Any]]] = {
     "DATE": lambda moment: moment.date(),
@@ -48,7 +50,7 @@ class Defaults:
         self._varying = schema.varying
         self._described = schema.described
         self._metadata: pa.Table | None = None
-        self._described_rows: Sequence[Mapping[str, Any]] | None = None
+        self._described_rows: dict[bool, Sequence[Mapping[str, Any]]] = {}
         self._number = 0
         self._now = now
         self._time: int | None = None
@@ -67,7 +69,7 @@ class Defaults:
         """
         self._time = None
         self._metadata = metadata
-        self._described_rows = None
+        self._described_rows = {}
         self._number = 0
 
     def at(self, number: int) -> None:
@@ -90,7 +92,7 @@ class Defaults:
         """
         if self._described is None or self._metadata is None:
             return None
-        rows = self._described_batch(self._described, self._metadata)
+        rows = self._described_batch(self._described, self._metadata, goes=False)
         column = self._columns[place]
         values = [rows[number][column.name] for number in numbers] if rows else None
         return None if values is None or (None in values and not column.type.nullable) else values
@@ -101,6 +103,19 @@ class Defaults:
         :param place: the column's number
         """
         return self._constants[place]
+
+    def fill_deleted(self, row: list[Any], missing: Iterable[int]) -> None:
+        """Fill in what a record does not name that deletes a row: what is the same each time, and what follows from its metadata.
+
+        :param row: gets the values
+        :param missing: the numbers of the columns
+        :raises RecordProblem: when one of them cannot be evaluated
+        """
+        for place in missing:
+            row[place] = self._constants[place]
+            name = self._columns[place].name
+            if self._metadata is not None and self._described is not None and name in self._described.columns:
+                row[place] = self._from_metadata(self._described, self._metadata, goes=True)[name]
 
     def fill(self, row: list[Any], missing: Iterable[int]) -> None:
         """Fill in what a record does not name.
@@ -113,7 +128,7 @@ class Defaults:
         for place in missing:
             column = self._columns[place]
             if self._metadata is not None and self._described is not None and column.name in self._described.columns:
-                row[place] = self._from_metadata(self._described, self._metadata)[column.name]
+                row[place] = self._from_metadata(self._described, self._metadata, goes=False)[column.name]
                 self._check_null(column, row[place])
                 continue
             problem = self._problems[place]
@@ -133,25 +148,25 @@ class Defaults:
         if value is None and not column.type.nullable:
             raise RecordProblem(f"column {column.name!r} is missing and NOT NULL, and its DEFAULT is NULL")
 
-    def _from_metadata(self, described: DescribedDefaults, metadata: pa.Table) -> Mapping[str, Any]:
+    def _from_metadata(self, described: DescribedDefaults, metadata: pa.Table, *, goes: bool) -> Mapping[str, Any]:
         """What the DEFAULTs of the record are that read its metadata."""
-        rows = self._described_batch(described, metadata)
+        rows = self._described_batch(described, metadata, goes=goes)
         if rows:
             return rows[self._number]
         try:
-            return described.rows(self._batch_time(), metadata.slice(self._number, 1))[0]
+            return described.rows(self._batch_time(), _marked(metadata.slice(self._number, 1), goes=goes))[0]
         except ValueError as error:
             raise RecordProblem(f"a DEFAULT cannot be evaluated: {error}") from error
 
-    def _described_batch(self, described: DescribedDefaults, metadata: pa.Table) -> Sequence[Mapping[str, Any]]:
+    def _described_batch(self, described: DescribedDefaults, metadata: pa.Table, *, goes: bool) -> Sequence[Mapping[str, Any]]:
         """The same for all records of the batch, evaluated once; none when it fails for one of them."""
-        if self._described_rows is None:
+        if goes not in self._described_rows:
             try:
-                self._described_rows = described.rows(self._batch_time(), metadata)
+                self._described_rows[goes] = described.rows(self._batch_time(), _marked(metadata, goes=goes))
             except ValueError:
                 # Each record by itself says whether it is the one.
-                self._described_rows = ()
-        return self._described_rows
+                self._described_rows[goes] = ()
+        return self._described_rows[goes]
 
     def _evaluated(self, varying: EvaluatedDefaults) -> Mapping[str, Any]:
         try:
@@ -163,6 +178,12 @@ class Defaults:
         if self._time is None:
             self._time = self._now()
         return self._time
+
+
+def _marked(metadata: pa.Table, *, goes: bool) -> pa.Table:
+    """Metadata that say whether the row is deleted."""
+    others = metadata.drop_columns([IS_DELETE]) if IS_DELETE in metadata.column_names else metadata
+    return others.append_column(IS_DELETE, pa.repeat(pa.scalar(goes), metadata.num_rows))
 
 
 def _constant_of(column: Column, from_text: Converter, schema: RelationSchema) -> tuple[Any, str | None]:

@@ -85,16 +85,17 @@ class RowReader:
         return self._positional(record)
 
     def key(self, record: Any) -> list[Any]:
-        """The row of a delete, in which columns may be missing: their DEFAULT if constant, else NULL.
+        """The row of a delete, in which columns may be missing: their DEFAULT if constant or from metadata, else NULL.
 
         :raises RecordProblem: when it does not fit
         """
         if isinstance(record, dict):
             values = self._by_place(record)
             row = [
-                self._read(place, values[place], self._from_json[place]) if place in values else self._defaults.constant(place)
+                self._read(place, values[place], self._from_json[place]) if place in values else None
                 for place in range(len(self.columns))
             ]
+            self._defaults.fill_deleted(row, (place for place in range(len(row)) if place not in values))
             self._check_key(row, "a delete")
             return row
         return self._positional(record)

@@ -72,7 +72,7 @@ class TableParser:
         :param buffer: gets the changes, and what is wrong
         """
         columns = self._columns(table)
-        arrays = self._cast(columns, table.num_rows, numbers)
+        arrays = self._cast(columns, table.num_rows, None if Op.DELETE in operations else numbers)
         if arrays is not None:
             buffer.add_changes(arrays, pa.array([int(each) for each in operations], pa.int8()))
             return
@@ -106,13 +106,15 @@ class TableParser:
             )
         return buffer.finish(size, index + table.num_rows)
 
-    def _cast(self, columns: list[pa.ChunkedArray | None], rows: int, numbers: Sequence[int] = ()) -> list[pa.ChunkedArray] | None:
+    def _cast(
+        self, columns: list[pa.ChunkedArray | None], rows: int, numbers: Sequence[int] | None = None
+    ) -> list[pa.ChunkedArray] | None:
         """The columns in the table's types, or None when a value has to be looked at by itself."""
         arrays = []
         described = self._reader.described
         for column, values, field in zip(self._reader.columns, columns, self._schema.arrow, strict=True):
             if values is None and column.name in described:
-                array = self._reader.described_array(column.name, numbers, field.type)
+                array = None if numbers is None else self._reader.described_array(column.name, numbers, field.type)
                 if array is None:
                     return None
                 arrays.append(array)

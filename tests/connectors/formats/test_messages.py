@@ -146,7 +146,10 @@ class _Described:
         offsets = metadata.column("offset").to_pylist()
         if 13 in offsets:
             raise ValueError("13 is no good")
-        return [{"place": offset, "source": f"at {offset}"} for offset in offsets]
+        gone = metadata.column("is_delete").to_pylist()
+        return [
+            {"place": offset, "source": f"{'gone' if goes else 'at'} {offset}"} for offset, goes in zip(offsets, gone, strict=True)
+        ]
 
 
 def described(null: bool = True) -> RelationSchema:
@@ -189,3 +192,15 @@ def test_a_default_that_is_null_where_no_null_may_be() -> None:
     parsed = places(described(null=False), [b'{"id": 1}', b'{"id": 2}'], [None, 5])
     assert [row["place"] for row in rows(parsed)] == [5]
     assert "its DEFAULT is NULL" in parsed.errors[0].message
+
+
+@pytest.mark.parametrize("number", [2, MANY])
+def test_a_default_knows_whether_its_row_goes(number: int) -> None:
+    schema = described()
+    values = [json.dumps({("delete" if each % 2 else "insert"): {"id": each}}).encode() for each in range(number)]
+    known = pa.table({"offset": range(100, 100 + number)})
+    parsed = message_parser(schema, JsonParser(schema, JsonOptions())).parse_messages(Messages(values, lambda _: None, known))
+    assert [row["source"] for row in rows(parsed)] == [f"{'gone' if each % 2 else 'at'} {100 + each}" for each in range(number)]
+    assert [row["place"] for row in rows(parsed)] == list(range(100, 100 + number))
+    assert isinstance(schema.described, _Described)
+    assert schema.described.asked == [number, number], "once for rows that come, and once for those that go"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from airflow_pipelines.connectors.formats.defaults import IS_DELETE
 from airflow_pipelines.connectors.transports.kafka.headers import headers_of
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 
@@ -47,11 +48,11 @@ class RecordMetadata:
         """
         self._fields = [field for option, field in _FIELDS.items() if getattr(options, option)]
 
-    def of(self, records: Sequence[Message]) -> pa.Table | None:
-        """What is known of records, by name; None when nothing is asked for.
+    def of(self, records: Sequence[Message]) -> pa.Table:
+        """What is known of records, by name.
 
         :param records: the records
         """
-        if not self._fields:
-            return None
-        return pa.table({name: pa.array([read(record) for record in records], kind) for name, kind, read in self._fields})
+        known = {name: pa.array([read(record) for record in records], kind) for name, kind, read in self._fields}
+        # Which of them delete a row is found out when they are read.
+        return pa.table({**known, IS_DELETE: pa.repeat(pa.scalar(False), len(records))})

@@ -283,7 +283,8 @@ def test_defaults_read_what_is_known_of_each_message() -> None:
         columns = frozenset({"place"})
 
         def rows(self, now: int, metadata: pa.Table) -> list[dict[str, Any]]:
-            return [{"place": offset} for offset in metadata.column("offset").to_pylist()]
+            places = zip(metadata.column("offset").to_pylist(), metadata.column("is_delete").to_pylist(), strict=True)
+            return [{"place": -offset if goes else offset} for offset, goes in places]
 
     columns = (*TABLE.columns, col("place", "BIGINT", default="CAST(connector_metadata()['offset'] AS BIGINT)"))
     table = RelationSchema("t", columns, defaults={"place": None}, described=Described())
@@ -291,3 +292,7 @@ def test_defaults_read_what_is_known_of_each_message() -> None:
     known = pa.table({"offset": [7, 8, 9]})
     parsed = parser(table, schema=json.dumps(SCHEMA)).parse_messages(Messages(values, lambda number: None, known))
     assert rows(parsed) == [{**person(1), "place": 7}, {**person(2), "place": 9}]
+    change = encoded(ENVELOPE, {"before": person(1, "a"), "after": person(1, "b"), "op": "u", "ts_ms": None})
+    changes = parser(table, schema=json.dumps(ENVELOPE), update_format="debezium")
+    parsed = changes.parse_messages(Messages([change], lambda number: None, pa.table({"offset": [7]})))
+    assert [(row["name"], row["place"]) for row in rows(parsed)] == [("a", -7), ("b", 7)]
