@@ -12,7 +12,7 @@ import re
 import sys
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,18 +79,12 @@ def _of_class(cls: type, name: str) -> Iterator[Entry]:
     found = [Entry(name, _parameters(cls), _first_sentence(cls.__doc__), _remark(cls.__init__))]
     for member in sorted(_own_names(cls)):
         found += _of_member(cls, member, f"{name}.{member}")
-    unavailable = getattr(cls, "unavailable", None)
-    yield from found if unavailable is None else (replace(entry, remark=f"not available: {unavailable}") for entry in found)
+    yield from found
 
 
 def _own_names(cls: type) -> set[str]:
     own = [base for base in cls.__mro__ if base.__module__.startswith(f"{PACKAGE}.")]
-    return {
-        name
-        for base in own
-        for name in vars(base)
-        if not name.startswith("_") and name not in ("unavailable", "is_immutable_value")
-    }
+    return {name for base in own for name in vars(base) if not name.startswith("_") and name != "is_immutable_value"}
 
 
 def _of_member(cls: type, member: str, name: str) -> Iterator[Entry]:

@@ -4,15 +4,9 @@ import json
 import pickle
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from airflow_pipelines.datastream.common.avro_row import (
-    AvroNotAvailableError,
-    AvroRowDeserializationSchema,
-    AvroRowSerializationSchema,
-)
 from airflow_pipelines.datastream.common.csv_row import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from airflow_pipelines.datastream.common.json_row import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from airflow_pipelines.datastream.common.row import Row
@@ -194,20 +188,6 @@ def test_text_in_a_character_set() -> None:
         SimpleStringSchema().deserialize(b"\xff")
     with pytest.raises(ValueError, match="knows no character set 'UTF-88'"):
         Encoder.simple_string_encoder("UTF-88")
-
-
-@pytest.mark.parametrize(
-    ("schema", "call", "instead"),
-    [
-        (AvroRowDeserializationSchema(avro_schema_string='{"type": "record"}'), "deserialize", "JsonRowDeserializationSchema"),
-        (AvroRowSerializationSchema(avro_schema_string='{"type": "record"}'), "serialize", "JsonRowSerializationSchema"),
-    ],
-)
-def test_avro_says_what_is_missing(schema: Any, call: str, instead: str) -> None:
-    with pytest.raises(AvroNotAvailableError, match=f"without a library that reads and writes Avro.*{instead}"):
-        getattr(schema, call)(b"")
-    with pytest.raises(ValueError, match="needs avro_schema_string"):
-        type(schema)("a.Record")
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r", "\r\n"])
