@@ -13,11 +13,11 @@ from airflow_pipelines.connectors.definition import Declared, Delivery, Guarante
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.transports.delta_table.columns import ColumnProblem, delta_schema
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.files.file_writers import OP_COLUMN, FileLimits, parquet_files, text_files
 from airflow_pipelines.connectors.transports.files.folder_output import FolderOutput
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
+from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem, table_schema
 
 _OF_FOLDERS: Final = ("compression", "max_file_bytes", "max_file_rows", "storage_options")
 
@@ -71,7 +71,7 @@ def _check(options: FileOutputOptions, declared: Declared) -> None:
     if options.compression is not Compression.NONE:
         raise InvalidOptionError("file_output: 'compression' is for text; Parquet files are compressed as they are", "compression")
     try:
-        delta_schema(declared.schema.columns)
+        table_schema(declared.schema.columns)
     except ColumnProblem as problem:
         raise InvalidOptionError(f"file_output: {problem}") from problem
     if any(column.name.lower() == OP_COLUMN for column in declared.schema.columns):

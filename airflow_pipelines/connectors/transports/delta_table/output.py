@@ -15,7 +15,6 @@ from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnect
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.beginning import first_version, next_version
-from airflow_pipelines.connectors.transports.delta_table.columns import as_delta, delta_schema
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words
 from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger, NotToBeTakenBackError
@@ -29,6 +28,7 @@ from airflow_pipelines.connectors.transports.delta_table.step_writers import (
     Written,
 )
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.connectors.transports.lake.output_options import Contents
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
@@ -72,11 +72,11 @@ class DeltaTableOutput:
         :raises OvertakenError: when a later run of the pipeline writes it
         """
         self._check_newest()
-        schema = plain = delta_schema(self._columns)
+        schema = plain = table_schema(self._columns)
         log = None
         if self._options.write is Contents.CHANGE_LOG:
             op_column, ts_column = self._options.op_column, self._options.ts_column
-            log = ChangeLog(plain, op_column, ts_column, lambda rows: as_delta(rows, self._columns, plain))
+            log = ChangeLog(plain, op_column, ts_column, lambda rows: table_rows(rows, self._columns, plain))
             schema = log.table_schema
         self._schema = schema
         begin = next_version if resumed else first_version

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.connectors.transports.delta_table.columns import ColumnProblem, delta_schema
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
+from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem, table_schema
 from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -31,7 +31,7 @@ def check_output(options: DeltaOutputOptions, schema: RelationSchema, *, has_ind
     :raises InvalidOptionError: when it cannot
     """
     try:
-        delta_schema(schema.columns)
+        table_schema(schema.columns)
     except ColumnProblem as problem:
         raise InvalidOptionError(f"delta_table_output: {problem}") from problem
     names = {column.name.lower(): column.name for column in schema.columns}

@@ -16,9 +16,9 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.transports.delta_table.appending import append
-from airflow_pipelines.connectors.transports.delta_table.columns import as_delta
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.lake.columns import table_rows
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.relations import Column
@@ -83,7 +83,7 @@ class _MergedWriter:
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal records, size
             for rows in changes.tables():
-                plain = as_delta(rows, self._columns, self.table_schema)
+                plain = table_rows(rows, self._columns, self.table_schema)
                 records += plain.num_rows
                 size += plain.nbytes
                 yield from plain.to_batches()
@@ -138,7 +138,7 @@ class MergedByKeyWriter(_MergedWriter):
             comes = pc.greater(rows.column(WEIGHT), 0)
             kept = pc.or_(pc.invert(rows.column(UPDATE)), comes)
             actions = pc.if_else(rows.column(UPDATE), "u", pc.if_else(comes, "i", "d")).filter(kept)
-            table = as_delta(rows.filter(kept), self._columns, self.table_schema)
+            table = table_rows(rows.filter(kept), self._columns, self.table_schema)
             parts.append(table.append_column(_ACTION, actions))
         source = pa.concat_tables(parts)
         if source.num_rows > 1:
@@ -202,7 +202,7 @@ class MergedByRowWriter(_MergedWriter):
         """The rows that come, and those that go."""
         comes, goes = [], []
         for rows in changes.tables():
-            plain = as_delta(rows, self._columns, self.table_schema)
+            plain = table_rows(rows, self._columns, self.table_schema)
             more = pc.greater(rows.column(WEIGHT), 0)
             comes.append(plain.filter(more))
             goes.append(plain.filter(pc.invert(more)))

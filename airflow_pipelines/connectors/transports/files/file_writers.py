@@ -15,8 +15,8 @@ from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.definition import Encoder
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.transports.delta_table.columns import as_delta, delta_schema
 from airflow_pipelines.connectors.transports.files.compression import Compression
+from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -150,7 +150,7 @@ class _ParquetFile:
         self._file = file
         self._limits = limits
         self._columns = schema.columns
-        self._schema = delta_schema(schema.columns)
+        self._schema = table_schema(schema.columns)
         self._writer = pq.ParquetWriter(_KeptOpen(file), self._schema.append(pa.field(OP_COLUMN, pa.string())), compression="zstd")
         self._waiting: list[pa.Table] = []
 
@@ -169,7 +169,7 @@ class _ParquetFile:
             kept = pc.or_(pc.invert(changes.column(UPDATE)), comes)
             ops = pc.if_else(changes.column(UPDATE), "u", ops).filter(kept)
             changes = changes.filter(kept)
-        plain = as_delta(changes, self._columns, self._schema)
+        plain = table_rows(changes, self._columns, self._schema)
         self._waiting.append(plain.append_column(OP_COLUMN, ops))
         self.rows += plain.num_rows
         self.size += plain.nbytes

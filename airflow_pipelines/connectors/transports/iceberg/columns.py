@@ -8,7 +8,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.types as pat
 
-from airflow_pipelines.connectors.transports.delta_table.columns import as_delta, delta_schema
+from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.program.relations import Column
 
 _SMALL = (pa.int8(), pa.int16())
@@ -20,7 +20,7 @@ def iceberg_schema(columns: Sequence[Column]) -> pa.Schema:
     :param columns: of the relation
     :raises ColumnProblem: when a column has no counterpart
     """
-    plain = delta_schema(columns)
+    plain = table_schema(columns)
     return pa.schema([pa.field(field.name, _type(field.type, column)) for field, column in zip(plain, columns, strict=True)])
 
 
@@ -31,7 +31,7 @@ def as_iceberg(rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> 
     :param columns: the relation's
     :param schema: of the table, as :func:`iceberg_schema` gives it
     """
-    texts = as_delta(rows, columns, delta_schema(columns))
+    texts = table_rows(rows, columns, table_schema(columns))
     arrays = []
     for column, values, field in zip(columns, texts.columns, schema, strict=True):
         # Times of the day within other values are texts, as in Delta tables.
