@@ -6,6 +6,7 @@ Run with the file as first argument and its own arguments after it, in the folde
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import traceback
@@ -126,8 +127,16 @@ def _relative(text: str) -> str:
     return text.replace(f"{Path.cwd()}{os.sep}", "")
 
 
+class _Warnings(logging.Handler):
+    """Tells the author of the program what the core of streams has to say of it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        binding.warn(record.getMessage())
+
+
 def main() -> None:
     """Execute the file that the first argument names, and report."""
+    logging.getLogger("airflow_pipelines.streams").addHandler(_Warnings(logging.WARNING))
     del sys.argv[0]
     path = sys.argv[0]
     sys.path.insert(0, str(Path.cwd()))

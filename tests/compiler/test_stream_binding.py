@@ -183,6 +183,23 @@ class Slow(Failing):
     assert next(each.states for each in found.operators if each.uid == "it") == states
 
 
+def test_states_that_are_not_known_are_a_warning() -> None:
+    text = """
+class Needs(KeyedProcessFunction):
+    def open(self, context):
+        import no_such_package
+    def process_element(self, value, context):
+        yield value
+
+stream.key_by(lambda x: x).process(Needs()).name("Ask").print()
+env.execute()
+"""
+    (warning,) = bind_streams((SourceFile("program.py", BEGIN + text),)).warnings
+    assert warning.warning
+    assert "the operator 'Ask' are not known before it runs, because open() raised ModuleNotFoundError" in warning.message
+    assert "drops none of them" in warning.message
+
+
 def test_functions_are_closed_again_and_do_not_keep_what_they_opened() -> None:
     text = """
 class Opens(KeyedProcessFunction):

@@ -63,7 +63,8 @@ def kept_states(
             asked = _opened(opening, lambda: _recording(subtask), seconds)
         except Exception as error:  # noqa: BLE001 (it matters only when the program runs)
             _log.warning(
-                "The states of the operator %r are not known before it runs, because open() raised %s: %s",
+                "The states of the operator %r are not known before it runs, because open() raised %s: %s. A change of the program"
+                " drops none of them.",
                 step.name,
                 type(error).__name__,
                 error,
