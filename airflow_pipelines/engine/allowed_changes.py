@@ -6,7 +6,7 @@ Requests with rows, connectors, ad-hoc statements and the normaliser all ask her
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from airflow_pipelines.program.relations import Table
 
 NO_UPDATES = "the table has no primary key, so its rows cannot be updated; send a delete and an insert"
 NO_DELETES = "the table is append-only, so its rows can be neither deleted nor updated"
+NOT_ALL_KEPT = "the pipeline forgets old rows of the table (LATENESS), so it does not know all that would have to go"
 
 
 class NotATableError(LookupError):
@@ -66,6 +67,19 @@ def refused_operations(table: Table) -> Mapping[Op, str]:
     return {}
 
 
+def refused_truncation(program: Program, table: Table) -> str | None:
+    """Why a table cannot be truncated; None for one that can.
+
+    :param program: the program of the table
+    :param table: the table
+    """
+    if table.append_only:
+        return NO_DELETES
+    forgets = {rule.relation for rule in program.retention if not rule.of_state}
+    late = {column.relation for column in program.late_columns}
+    return NOT_ALL_KEPT if table.name in forgets | late else None
+
+
 def with_soft_deletes(changes: TableChanges) -> TableChanges:
     """Changes in which deletes are inserts of the rows that they name.
 
@@ -74,7 +88,7 @@ def with_soft_deletes(changes: TableChanges) -> TableChanges:
     rows = changes.rows
     place = rows.schema.get_field_index(OP)
     operations = pc.if_else(pc.equal(rows[OP], int(Op.DELETE)), pa.scalar(int(Op.INSERT), pa.int8()), rows[OP])
-    return TableChanges(changes.table, rows.set_column(place, rows.schema.field(place), operations))
+    return replace(changes, rows=rows.set_column(place, rows.schema.field(place), operations))
 
 
 def allowed_changes(changes: TableChanges, table: Table) -> tuple[TableChanges | None, tuple[Refused, ...]]:
@@ -93,4 +107,4 @@ def allowed_changes(changes: TableChanges, table: Table) -> tuple[TableChanges |
             rows = kept
     if not refused:
         return changes, ()
-    return (TableChanges(changes.table, rows) if rows.num_rows else None), tuple(refused)
+    return (replace(changes, rows=rows) if rows.num_rows or changes.truncates else None), tuple(refused)

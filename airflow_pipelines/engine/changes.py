@@ -30,7 +30,9 @@ class TableChanges:
 
     :param table: the table's name
     :param rows: the table's columns, in the Arrow types of its schema, and :data:`OP`; perhaps :data:`GIVEN`
+    :param truncates: whether all that the table has goes first
     """
 
     table: str
     rows: pa.Table
+    truncates: bool = False

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate, consolidate_groupable, merge_groupable
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, can_group, consolidate, consolidate_groupable, merge_groupable
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
@@ -39,6 +40,30 @@ def compacted(trace: Trace, context: Context) -> Batch:
         return context.run(f"SELECT * FROM {context.batch_views.rows(trace.batches)}", trace.schema, Mode.LARGE)
     rows = context.batch_views.rows(trace.batches, single_partition=small)
     return context.run(consolidated_sql(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)
+
+
+def replacing(trace: Trace, rows: Batch, context: Context) -> Batch:
+    """The delta by which the contents of a relation become other rows; those that stay are not in it.
+
+    :param trace: the contents
+    :param rows: what there is to be instead
+    :param context: runs queries
+    """
+    if not trace.batches:
+        return rows
+    if trace.in_memory:
+        gone = tuple(Batch.in_memory(trace.schema, _negated(batch.table)) for batch in trace.batches)
+        return compacted(Trace(trace.schema, (*gone, rows)), context)
+    names = ", ".join(quote(field.name) for field in trace.schema.fields[:-1])
+    weight = quote(WEIGHT)
+    both = f"SELECT {names}, -{weight} AS {weight} FROM {context.batch_views.rows(trace.batches)}"
+    if rows.rows:
+        both += f" UNION ALL SELECT {names}, {weight} FROM {context.batch_views.table(rows)}"
+    return context.run(consolidated_sql(trace, f"({both})"), trace.schema, Mode.LARGE)
+
+
+def _negated(rows: pa.Table) -> pa.Table:
+    return rows.set_column(rows.num_columns - 1, rows.schema.field(WEIGHT), pc.negate(rows[WEIGHT]))
 
 
 def in_canonical_form(trace: Trace, context: Context) -> Trace:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from airflow_pipelines.engine.allowed_changes import refused_truncation
 from airflow_pipelines.engine.arrival_order import ROWS_PER_STEP, Arrived
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.compaction import replacing
 from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.normalise import Lookup, Normaliser, Rejected
 from airflow_pipelines.engine.operators.context import Context
@@ -55,13 +57,22 @@ def table_deltas(
     late: list[Late] = []
     for name, parts in _by_table(changes, (base.step + 1) * ROWS_PER_STEP + arrived).items():
         schema = program.schemas[name]
-        trace = base.traces.get(name) or Trace(wiring.schemas[name])
+        stored = base.traces.get(name) or Trace(wiring.schemas[name])
+        truncation = _last_truncation(parts)
+        if truncation is None:
+            trace = stored
+        elif refused := refused_truncation(program, program.tables[name]):
+            raise ValueError(f"table {name!r} cannot be truncated: {refused}")
+        else:
+            trace = Trace(stored.schema)
+            parts = [*map(_without_rows, parts[:truncation]), *parts[truncation:]]
         normaliser = Normaliser(program.tables[name], schema, _lookup(trace, context))
         normaliser.waterlines = base.waterlines.get(name, {})
         if name in wiring.ordered:
             normaliser.first_numbers = [part.first for part in parts]
         try:
-            deltas[name] = Batch.in_memory(wiring.schemas[name], normaliser.delta([part.changes for part in parts]))
+            delta = Batch.in_memory(wiring.schemas[name], normaliser.delta([part.changes for part in parts]))
+            deltas[name] = delta if truncation is None else replacing(stored, delta, context)
         except Exception as error:
             if isinstance(error, ValueError | StorageError):
                 raise
@@ -78,6 +89,16 @@ def _by_table(changes: Iterable[TableChanges], arrived: int) -> dict[str, list[A
         found.setdefault(change.table, []).append(Arrived(change, arrived))
         arrived += change.rows.num_rows
     return found
+
+
+def _last_truncation(parts: Sequence[Arrived]) -> int | None:
+    """The number of the last of a table's changes before which all rows go; None when there is none."""
+    return max((number for number, part in enumerate(parts) if part.changes.truncates), default=None)
+
+
+def _without_rows(part: Arrived) -> Arrived:
+    """In the place of changes of which a later truncation leaves nothing."""
+    return replace(part, changes=replace(part.changes, rows=part.changes.rows.slice(0, 0)))
 
 
 def _lookup(trace: Trace, context: Context) -> Lookup:

@@ -24,6 +24,7 @@ from airflow_pipelines.connectors.base import (
 )
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.engine.allowed_changes import allowed_changes, with_soft_deletes
+from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.host.backoff import BackOff
 from airflow_pipelines.host.inputs import InputEndpoint
@@ -54,6 +55,7 @@ class ConnectorInput:
         table: Table,
         workers: int,
         seekable: bool = True,
+        refused_truncation: str | None = None,
     ) -> None:
         """Make a reader that has not started.
 
@@ -64,8 +66,10 @@ class ConnectorInput:
         :param table: what the rows are for
         :param workers: those of the pipeline
         :param seekable: whether the source can be opened in the middle
+        :param refused_truncation: why the table cannot be truncated; None for one that can
         """
         self._table = table
+        self._refused_truncation = "with 'soft_delete' nothing is deleted" if options.soft_delete else refused_truncation
         self._seekable = seekable
         self._reached: Position | None = None
         """Where the source stands after what was read."""
@@ -291,12 +295,13 @@ class ConnectorInput:
     def _accept(self, chunk: InputChunk) -> bool:
         endpoint = self.endpoint
         if chunk.changes is not None:
-            given = with_soft_deletes(chunk.changes) if self._soft_delete else chunk.changes
+            given = self._truncated_if_possible(chunk.changes)
+            given = with_soft_deletes(given) if self._soft_delete else given
             changes, refused = allowed_changes(given, self._table)
             for part in refused:
                 endpoint.metrics.parse_errors.extend([ConnectorError("parse", part.reason)], part.count)
                 self._log.limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, part.count, part.reason)
-            if refused or self._soft_delete:
+            if changes is not chunk.changes:
                 chunk = replace(chunk, changes=changes, records=chunk.records - sum(part.count for part in refused))
         if chunk.num_parse_errors:
             endpoint.metrics.parse_errors.extend(chunk.parse_errors, chunk.num_parse_errors)
@@ -313,6 +318,21 @@ class ConnectorInput:
             self._log.info("connector %s: end of input after %d records", endpoint.name, endpoint.metrics.total_records)
         self._arrived(chunk.records, chunk.size_bytes)
         return chunk.end_of_input
+
+    def _truncated_if_possible(self, changes: TableChanges) -> TableChanges:
+        """Changes that a table can take which may not be truncated.
+
+        :raises ConnectorFailure: when it would have to be
+        """
+        if not changes.truncates or self._refused_truncation is None:
+            return changes
+        if self._reached is None:
+            # Of an input that begins the table has nothing yet.
+            return replace(changes, truncates=False)
+        raise ConnectorFailure(
+            f"the source was emptied or begins anew, so all rows of table {self._table.name} would have to go, and they cannot: "
+            f"{self._refused_truncation}. Clear the pipeline and start it again, so that it reads the source from its beginning"
+        )
 
     def _fail(self, message: str) -> None:
         message = self._log.redact(message)

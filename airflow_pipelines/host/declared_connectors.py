@@ -14,6 +14,7 @@ from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.connectors.opening import open_input, open_output, open_stream_source
 from airflow_pipelines.connectors.start_check import check_usable
+from airflow_pipelines.engine.allowed_changes import refused_truncation
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.host.connector_input import ConnectorInput
@@ -94,6 +95,7 @@ class DeclaredConnectors:
                 table=self._program.tables[connector.relation],
                 workers=self._services.workers,
                 seekable=is_seekable(connector.transport),
+                refused_truncation=self._refused_truncation(connector),
             )
 
     def outputs(self, services: OutputServices) -> Iterator[OutputEndpoint]:
@@ -116,6 +118,12 @@ class DeclaredConnectors:
         :param begun: in seconds since the epoch
         """
         self._begun = begun
+
+    def _refused_truncation(self, connector: Connector) -> str | None:
+        """Why an input cannot have its table truncated; None for one that can."""
+        table = self._program.tables[connector.relation]
+        others = sorted(other.name for other in table.connectors if other.name != connector.name)
+        return f"the table has other connectors ({', '.join(others)})" if others else refused_truncation(self._program, table)
 
     def _that_are(self, direction: ConnectorDirection) -> list[Connector]:
         return [connector for connector in self._program.connectors if connector.direction is direction]

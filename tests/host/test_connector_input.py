@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_pipelines.connectors.base import Lag
+from airflow_pipelines.connectors.base import InputChunk, Lag
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.host import backoff
 from airflow_pipelines.host.connector_input import ConnectorInput
@@ -185,3 +186,41 @@ def test_where_no_checkpoint_can_go_on(tmp_path: Path) -> None:
     other.until(lambda: other.endpoint.metrics.end_of_input)
     assert not other.reader.is_without_position
     other.reader.close()
+
+
+class Truncated(NumberInput):
+    """Says with each of its chunks that all rows went before."""
+
+    def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
+        chunk = super().read(max_records, timeout_s)
+        if chunk is None or chunk.changes is None:
+            return chunk
+        return replace(chunk, changes=replace(chunk.changes, truncates=True))
+
+
+@pytest.mark.parametrize("options", [{}, {"soft_delete": True}])
+def test_a_table_that_cannot_be_truncated(tmp_path: Path, options: dict[str, Any]) -> None:
+    endpoint = InputEndpoint("t.c", "t")
+    reader = ConnectorInput(
+        endpoint,
+        ConnectorOptions.model_validate(options),
+        lambda: Truncated(Source(1, 2), "t"),
+        lambda *_: None,
+        PipelineLog(tmp_path / "pipeline.log", "tested"),
+        table=Table("t", (Column("x", ColumnType("INTEGER")),)),
+        workers=1,
+        refused_truncation=None if options else "it is full",
+    )
+    reader.set_active(True)
+    reader.start()
+    deadline = time.monotonic() + 10
+    while endpoint.fatal_error is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    reader.close()
+    # With the first rows there was nothing to go yet.
+    [first] = reader.take()
+    assert first.changes is not None
+    assert not first.changes.truncates
+    reason = "with 'soft_delete' nothing is deleted" if options else "it is full"
+    assert f"all rows of table t would have to go, and they cannot: {reason}. Clear the pipeline" in endpoint.fatal_error

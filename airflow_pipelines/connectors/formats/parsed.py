@@ -75,6 +75,7 @@ class RowBuffer:
         self._records = 0
         self._errors: list[RecordError] = []
         self._num_errors = 0
+        self._truncates = False
         self.document: int | None = None
         """The number of the document that is read, where errors are noted with that instead of the record's own."""
 
@@ -107,6 +108,11 @@ class RowBuffer:
         self._tables.append(pa.Table.from_arrays([*columns, operations], schema=changes_schema(self._schema)))
         self._records += len(operations)
 
+    def truncate(self) -> None:
+        """Add that all rows go, those that were added before and those that the table has."""
+        self._flush()
+        self._tables, self._records, self._truncates = [], 0, True
+
     def reject(self, index: int, message: str) -> None:
         """Note a malformed record."""
         self._num_errors += 1
@@ -117,9 +123,10 @@ class RowBuffer:
         """Everything collected."""
         self._flush()
         changes = None
-        if self._tables:
-            rows = pa.concat_tables(self._tables, promote_options="default")
-            changes = TableChanges(self._schema.name, rows)
+        if self._tables or self._truncates:
+            tables = self._tables or [changes_schema(self._schema).empty_table()]
+            rows = pa.concat_tables(tables, promote_options="default")
+            changes = TableChanges(self._schema.name, rows, truncates=self._truncates)
         return Parsed(changes, self._records, tuple(self._errors), self._num_errors, consumed, next_index)
 
     def _flush(self) -> None:

@@ -34,6 +34,7 @@ from airflow_pipelines.connectors.transports.postgresql.pgoutput import (
     decode,
 )
 from airflow_pipelines.connectors.transports.postgresql.publication import FollowedTable, Slot, slot_name
+from airflow_pipelines.connectors.transports.postgresql.raw_changes import Truncation
 from airflow_pipelines.connectors.transports.postgresql.replication import ReplicationConnection
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceTypes
@@ -274,9 +275,8 @@ class PostgresCdcInput:
                 return self._transactions.commit(message.end)
             case Relation():
                 self._describe(message)
-            case Truncate():
-                if self._oids & set(message.oids):
-                    raise self._emptied()
+            case Truncate() if self._oids & set(message.oids) and not self._transactions.next_is_known():
+                self._transactions.add([Truncation()], len(data))
             case Insert() | Update() | Delete() if message.oid in self._oids and not self._transactions.next_is_known():
                 self._transactions.add(self._rows.entries(message), len(data))
         return None
@@ -322,13 +322,6 @@ class PostgresCdcInput:
         return ConnectorFailure(
             f"{_NAME}: table {self._options.source_table} was dropped and made again, and the pipeline has the rows of the old "
             "one. Clear the pipeline and start it again."
-        )
-
-    def _emptied(self) -> ConnectorFailure:
-        return ConnectorFailure(
-            f"{_NAME}: table {self._options.source_table} was emptied by TRUNCATE, which does not say which rows it had. Clear "
-            "the pipeline and start it again. Use DELETE in future, or leave truncation out: ALTER PUBLICATION ... SET "
-            "(publish = 'insert, update, delete')"
         )
 
     # Chunks.

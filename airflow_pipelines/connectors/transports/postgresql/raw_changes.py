@@ -122,7 +122,12 @@ class ChangedRow:
     given: list[str]
 
 
-Entry: TypeAlias = "RawChange | ChangedRow | str"
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """The table was emptied."""
+
+
+Entry: TypeAlias = "RawChange | ChangedRow | Truncation | str"
 """A change, or why there is none."""
 
 
@@ -144,6 +149,8 @@ def _add_others(buffer: RowBuffer, entries: Iterable[Entry], where: str) -> None
     for entry in entries:
         if isinstance(entry, ChangedRow):
             buffer.add(entry.op, entry.row, entry.given)
+        elif isinstance(entry, Truncation):
+            buffer.truncate()
         else:
             buffer.reject(0, f"{where}: {entry}")
 
