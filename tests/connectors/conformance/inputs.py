@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport, Lagging, TransientConnectorFailure
+from airflow_pipelines.connectors.base import (
+    ChunkInTransaction,
+    ConnectorFailure,
+    InputChunk,
+    InputTransport,
+    Lagging,
+    TransientConnectorFailure,
+)
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputDefinition, PipelineReference
 from airflow_pipelines.connectors.opening import open_input
@@ -56,6 +63,8 @@ class InputCase:
     chunk = 3
     can_be_away = False
     """Whether :meth:`take_away` takes the source away."""
+    keeps_places_in_transactions = True
+    """Whether it goes on within its transactions. One that does not gives a transaction only when it has all of it."""
     malformed: dict[int, str] | None = None
     """The index of each malformed record among the rows, and a part of its message; None where there are no such records."""
 
@@ -147,6 +156,8 @@ class InputConformance:
         seen = 0
         for chunk in chunks:
             seen += len(rows_of(chunk))
+            if chunk.transaction is ChunkInTransaction.MORE and not case.keeps_places_in_transactions:
+                continue
             again = case.opened(chunk.position)
             rest = case.read(again, len(case.rows) - seen) if case.ends or seen < len(case.rows) else []
             again.close()

@@ -1,13 +1,14 @@
-"""Servers behind a network that can be cut: databases, Redis, and a broker."""
+"""Servers behind a network that can be cut: databases, Redis, an object store, and a broker."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import boto3
 import pytest
 import redis
 
@@ -16,6 +17,7 @@ from tests.connectors.conformance.outputs import OutputCase, OutputConformance
 from tests.fixtures.kafka import Kafka
 from tests.fixtures.postgresql import Database
 from tests.fixtures.redis import RedisServer
+from tests.fixtures.s3 import Bucket
 from tests.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.processes
@@ -52,6 +54,31 @@ class TestPostgresInput(InputConformance):
         return _PostgresRows(*postgres)
 
 
+class _PostgresChanges(InputCase):
+    transport = "postgres_cdc_input"
+    can_be_away = True
+    ends = False
+
+    def __init__(self, database: Database, proxy: TcpProxy) -> None:
+        database.execute("CREATE TABLE people (id bigint PRIMARY KEY, name text)", "CREATE PUBLICATION p FOR TABLE people")
+        database.execute("ALTER TABLE people REPLICA IDENTITY FULL")
+        # What comes after the slot is read by whoever begins with it, as often as that is tried.
+        slot = f"of_{database.name}"
+        database.execute(f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")
+        self.rows = [{"id": number, "name": f"n{number}"} for number in range(10)]
+        database.execute(*(f"INSERT INTO people VALUES ({row['id']}, '{row['name']}')" for row in self.rows[:6]))
+        database.execute("INSERT INTO people SELECT n, 'n' || n FROM generate_series(6, 9) AS n")
+        self.config = {"uri": through(database.url, proxy), "publication": "p", "source_table": "people"}
+        self.config |= {"slot": slot, "snapshot": False}
+        self.take_away, self.bring_back = proxy.cut, proxy.restore  # type: ignore[method-assign]
+
+
+class TestPostgresCdcInput(InputConformance):
+    @pytest.fixture
+    def case(self, postgres: tuple[Database, TcpProxy]) -> InputCase:
+        return _PostgresChanges(*postgres)
+
+
 class _PostgresTable(OutputCase):
     transport = "postgres_output"
     can_be_away = True
@@ -71,6 +98,27 @@ class TestPostgresOutput(OutputConformance):
     @pytest.fixture
     def case(self, postgres: tuple[Database, TcpProxy]) -> OutputCase:
         return _PostgresTable(*postgres)
+
+
+class _Objects(InputCase):
+    transport = "s3_input"
+    format, format_config = "json", {"update_format": "raw", "lines": "single"}
+
+    def __init__(self, bucket: Bucket) -> None:
+        keys = {"aws_access_key_id": bucket.access_key, "aws_secret_access_key": bucket.secret_key}
+        client = boto3.client("s3", endpoint_url=bucket.endpoint, region_name="us-east-1", **keys)
+        self.rows = [{"id": number, "name": f"n{number}"} for number in range(10)]
+        for number, rows in enumerate((self.rows[:4], self.rows[4:5], self.rows[5:])):
+            lines = [json.dumps(row) for row in rows]
+            client.put_object(Bucket=bucket.name, Key=f"in/{number}.json", Body="\n".join([*lines, ""]).encode())
+        self.config = {"bucket_name": bucket.name, "prefix": "in/", "region": "us-east-1", **keys}
+        self.config["endpoint_url"] = bucket.endpoint
+
+
+class TestS3Input(InputConformance):
+    @pytest.fixture
+    def case(self, s3: Callable[[], Bucket]) -> InputCase:
+        return _Objects(s3())
 
 
 class _RedisKeys(OutputCase):
@@ -96,17 +144,27 @@ class TestRedisOutput(OutputConformance):
             yield _RedisKeys(redis_url, redis_server.client(), proxy)
 
 
+class _KafkaRecords(InputCase):
+    transport = "kafka_input"
+    format, format_config = "json", {"update_format": "raw"}
+    ends = False
+    can_be_away = True
+
+    def __init__(self, kafka: Kafka, proxy: TcpProxy) -> None:
+        topic = kafka.topic()
+        self.rows = [{"id": number, "name": f"n{number}"} for number in range(10)]
+        kafka.send(topic, *map(json.dumps, self.rows))
+        self.config = {"topic": topic, "bootstrap.servers": f"127.0.0.1:{proxy.port}", "start_from": "earliest"}
+        self.take_away, self.bring_back = proxy.cut, proxy.restore  # type: ignore[method-assign]
+
+
 class TestKafkaInput(InputConformance):
     @pytest.fixture
-    def case(self, kafka: Kafka) -> InputCase:
-        topic = kafka.topic()
-        rows = [{"id": number, "name": f"n{number}"} for number in range(10)]
-        kafka.send(topic, *map(json.dumps, rows))
-        made = InputCase()
-        made.transport, made.rows, made.ends = "kafka_input", rows, False
-        made.config = {"topic": topic, "bootstrap.servers": kafka.address, "start_from": "earliest"}
-        made.format, made.format_config = "json", {"update_format": "raw"}
-        return made
+    def case(self, kafka: Kafka) -> Iterator[InputCase]:
+        host, _, port = kafka.address.rpartition(":")
+        # The way to the first broker is cut; it says itself where the brokers are.
+        with TcpProxy(host, int(port)) as proxy:
+            yield _KafkaRecords(kafka, proxy)
 
 
 class _KafkaTopic(OutputCase):

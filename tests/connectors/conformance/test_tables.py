@@ -77,3 +77,20 @@ class TestIcebergInput(InputConformance):
         made.config = {**iceberg.catalog_of(tmp_path), "table_name": "db.people", "mode": "snapshot"}
         made.rows = [{"id": number, "name": f"n{number}"} for number in range(10)]
         return made
+
+
+class TestDeltaTableInput(InputConformance):
+    @pytest.fixture(params=["snapshot", "follow"])
+    def case(self, tmp_path: Path, request: pytest.FixtureRequest) -> InputCase:
+        made = InputCase()
+        made.transport, made.rows = "delta_table_input", [{"id": number, "name": f"n{number}"} for number in range(10)]
+        sink = delta.merged(tmp_path / "table", key=("id",))
+        rows = [(row["id"], row["name"], 1) for row in made.rows]
+        for step, some in enumerate((rows[:4], rows[4:5], rows[5:]) if request.param == "follow" else (rows,), 1):
+            sink.write(step, delta.changes(*some, key=("id",)))
+        sink.close()
+        made.config = {"uri": str(tmp_path / "table"), "mode": request.param}
+        if request.param == "follow":
+            # Changes after the version that opening the output made.
+            made.config["version"], made.ends = 0, False
+        return made

@@ -50,15 +50,16 @@ class ReplicationConnection:
 
         :raises psycopg.Error: when that cannot be done
         """
-        self._pgconn = pq.PGconn.connect(sessions.conninfo(replication="database").encode())
+        try:
+            # The client library's own way to connect would hold up all threads of the process until the server answers.
+            self._connection = psycopg.connect(sessions.conninfo(replication="database"), autocommit=True)
+        except psycopg.OperationalError as error:
+            raise psycopg.errors.InsufficientPrivilege(str(error)) if _NO_RIGHT.search(str(error)) else error from None
+        self._pgconn = self._connection.pgconn
         self._using = threading.Lock()
         self._received = 0
         self._told_at = 0.0
         self._told = 0
-        if self._pgconn.status != pq.ConnStatus.OK:
-            text = self._pgconn.error_message.decode(errors="replace").strip()
-            self._pgconn.finish()
-            raise psycopg.errors.InsufficientPrivilege(text) if _NO_RIGHT.search(text) else psycopg.OperationalError(text)
 
     def system(self) -> str:
         """What tells this server from all others."""
