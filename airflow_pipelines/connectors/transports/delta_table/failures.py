@@ -11,6 +11,7 @@ _DENIED = re.compile(r"(?i)denied|forbidden|unauthori[sz]ed|signature|credential
 _UNREACHABLE = re.compile(
     r"(?i)error sending request|connection|connect error|timed? ?out|dns|broken pipe|reset by peer|unavailable|\b50[0-9]\b"
 )
+_FULL = re.compile(r"(?i)no space left|quota exceeded|disk full")
 _GONE = re.compile(r"(?i)not ?found|no such (file|key)|does not exist|\b404\b")
 
 
@@ -40,6 +41,8 @@ def failure(what: str, error: BaseException) -> ConnectorFailure:
         return ConnectorFailure(
             f"{what}: the store refuses: {text}. Check the storage options, above all keys, region and endpoint."
         )
+    if _FULL.search(str(error)):
+        return TransientConnectorFailure(f"{what}: {text}. It is tried again; make room there.")
     if _UNREACHABLE.search(str(error)):
         return TransientConnectorFailure(
             f"{what}: {text}. It is tried again; check that the store runs and can be reached from here."

@@ -350,6 +350,11 @@ class DeltaTableInput:
         except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
             if doing == "read" and is_missing(error) and self._table is not None:
                 raise self._table.gone(self._place.version, in_words(error)) from error
+            if isinstance(error, pa.ArrowInvalid | pa.ArrowTypeError):
+                raise ConnectorFailure(
+                    f"{what}: version {self._place.version} does not have values of the types that the table has now "
+                    f"({in_words(error)}): a column was changed. Load the table anew, into a connector with another name."
+                ) from error
             raise failure(what, error) from error
 
 

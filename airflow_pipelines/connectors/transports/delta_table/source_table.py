@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from pyarrow.fs import FileType
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import deleted_rows
@@ -34,6 +35,7 @@ _READ_FEATURES: Final = frozenset(
     }
 )
 """What tables may ask of readers: what this one can do, or does not meet."""
+_LAST_CHECKPOINT: Final = "_delta_log/_last_checkpoint"
 _MAPPING: Final = "delta.columnMapping.mode"
 
 
@@ -70,9 +72,18 @@ class SourceTable:
         return int(self._newest.version())
 
     def look(self) -> None:
-        """Find out whether there is a newer version."""
+        """Find out whether there is a newer version.
+
+        :raises ConnectorFailure: when the table is gone, of which the client library says nothing
+        """
+        before = self.newest
         self._newest.update_incremental()
         self._check_readable()
+        if self.newest == before and not any(map(self._has, (commit_path(before), _LAST_CHECKPOINT))):
+            raise ConnectorFailure(
+                f"delta_table_input: the log of the table at {self._uri} no longer has version {before}: the table was dropped, or "
+                "made again. Bring it back, or load the new one into a connector with another name."
+            )
 
     @functools.cached_property
     def schema(self) -> pa.Schema:
@@ -195,6 +206,9 @@ class SourceTable:
         if not self._newest.metadata().partition_columns:
             return {}
         return next((piece.partition for piece in self.files(version - 1) if piece.path == path), {})
+
+    def _has(self, path: str) -> bool:
+        return bool(self.filesystem.get_file_info(path).type != FileType.NotFound)
 
     def _read(self, path: str) -> bytes:
         with self.filesystem.open_input_file(path) as file:

@@ -157,7 +157,11 @@ class FileOutput:
                 raise self._failure("another process writes into the file all the time. Give it a path of its own.")
             self._ends.add(step, begin + size)
         except OSError as error:
-            raise ConnectorFailure(f"file_output cannot write {self._path}: {error.strerror or error}") from error
+            raise ConnectorFailure(
+                f"file_output cannot write {self._path}: {error.strerror or error}. The output has ended, and the file misses what "
+                "comes from now on. Put this right, and give the connector another name and path, and 'send_snapshot': true, to "
+                "have everything in a new file."
+            ) from error
         return records, size
 
     def _appended(self, file: io.FileIO, changes: Changes) -> tuple[int, int]:

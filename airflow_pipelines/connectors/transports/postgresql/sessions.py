@@ -107,7 +107,9 @@ class Sessions:
         """
         text = " ".join((error.diag.message_primary or str(error)).split())
         detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
-        return f"{self._transport}: {doing} ({self.server}): {self._redacted(text + detail)}.{_advice(error, text)}"
+        said = self._redacted(text + detail)
+        end = "" if said.endswith("?") else "."
+        return f"{self._transport}: {doing} ({self.server}): {said}{end}{_advice(error, text)}"
 
     def _redacted(self, text: str) -> str:
         try:
@@ -173,6 +175,12 @@ def _advice(error: psycopg.Error, text: str) -> str:
         return " Set wal_level = logical in the server's configuration, and restart it."
     if "replication role" in text or "WAL sender" in text:
         return " Let the user in 'uri' do that: ALTER ROLE ... REPLICATION."
+    if state == "42P01":
+        return " Make it again with the columns that it had, or correct its name in the connector's options."
+    if state == "53100":
+        return " Make room on the server's disk."
+    if state in {"22001", "22003"}:
+        return " Make the column wider (ALTER TABLE ... ALTER COLUMN ... TYPE ...), or cast in the view."
     if state == "42501":
         return " Give the user in 'uri' the right to it."
     if state == "" and isinstance(error, psycopg.OperationalError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
+import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from airflow_pipelines.connectors.base import (
 )
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table import parts
+from airflow_pipelines.connectors.transports.delta_table.failures import failure
 from airflow_pipelines.connectors.transports.delta_table.input import DeltaTableInput
 from airflow_pipelines.connectors.transports.delta_table.input_options import DeltaInputOptions, check_input
 from airflow_pipelines.engine.schema import RelationSchema
@@ -368,6 +370,30 @@ def test_versions_that_are_gone(tmp_path: Path) -> None:
     assert position.version == 0
     with pytest.raises(ConnectorFailure, match="version 1 of the table"):
         read_all(source(tmp_path, version=1))
+
+
+def test_a_table_that_is_dropped_or_changed_while_it_is_followed(tmp_path: Path) -> None:
+    written(tmp_path / "t", (1, "a"))
+    made = source(tmp_path / "t", "snapshot_and_follow")
+    assert seen(read_all(made)) == [(1, "a", 1)]
+    write_deltalake(tmp_path / "t", pa.table({"id": ["x"], "name": [3]}), mode="overwrite", schema_mode="overwrite")
+    made._next_look = 0
+    with pytest.raises(ConnectorFailure, match=r"version 1 does not have values of the types .*: a column was changed\. Load"):
+        read_all(made)
+    followed = source(tmp_path / "t", "follow")
+    shutil.rmtree(tmp_path / "t")
+    written(tmp_path / "t", (1, "a"))
+    followed._next_look = 0
+    with pytest.raises(ConnectorFailure, match=r"no longer has version 1: the table was dropped, or made again\. Bring it back"):
+        read_all(followed)
+
+
+def test_a_full_disk_may_have_room_later() -> None:
+    error = failure(
+        "delta_table_output cannot write t", OSError("Unable to copy data to file: No space left on device (os error 28)")
+    )
+    assert isinstance(error, TransientConnectorFailure)
+    assert "make room there" in str(error)
 
 
 def test_lag_is_what_the_log_has_beyond_the_place(tmp_path: Path) -> None:
