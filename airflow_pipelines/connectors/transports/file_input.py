@@ -7,7 +7,7 @@ from typing import Final
 from fsspec.core import url_to_fs
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk
+from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.files.file_set_input import FileSetInput, Reading
@@ -68,6 +68,10 @@ class FileInput:
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
         """The next records of the files, or None when nothing came within ``timeout_s``."""
         return None if self._files is None else self._files.read(max_records, timeout_s)
+
+    def lag(self) -> Lag | None:
+        """How many bytes were found and not read."""
+        return None if self._files is None else self._files.lag()
 
     def close(self) -> None:
         """Close all files; a read in another thread comes back."""

@@ -32,6 +32,7 @@ class HttpFile:
         self._url = url
         self._closed = closed
         self._offset = 0
+        self._size: int | None = None
         self._response: httpx.Response | None = None
         self._parts: Iterator[bytes] = iter(())
         self._part = b""
@@ -60,6 +61,11 @@ class HttpFile:
             raise ConnectorFailure(f"url_input: {self.shown} cannot be read: {error}") from error
         except httpx.HTTPError as error:
             raise TransientConnectorFailure(f"url_input: {self.shown} cannot be read: {error or type(error).__name__}") from error
+
+    @property
+    def left(self) -> int | None:
+        """How many bytes have not come yet; None while the server has not said how many there are."""
+        return None if self._size is None else max(0, self._size - self._offset)
 
     def whole(self) -> IO[bytes]:
         """All of the file, in one on this machine that can be read in any order."""
@@ -114,6 +120,7 @@ class HttpFile:
                 "the machine where the pipeline runs may read it."
             )
         self._parts = response.iter_bytes()
+        self._size = _size_of(response, self._offset)
         if response.status_code == httpx.codes.OK:
             self._pass_over(self._offset)
 
@@ -135,6 +142,18 @@ class HttpFile:
         """The URL without what may be secret: a signature, a password."""
         url = httpx.URL(self._url)
         return str(url.copy_with(query=None, fragment=None, username=None, password=None)) if url.host else self._url.split("?")[0]
+
+
+def _size_of(response: httpx.Response, offset: int) -> int | None:
+    """The size of a file; None when the answer does not say.
+
+    :param response: has the file, or the part of it that was asked for
+    :param offset: where that part begins
+    """
+    length = response.headers.get("Content-Length", "")
+    if not length.isdigit() or response.headers.get("Content-Encoding", "identity") != "identity":
+        return None
+    return int(length) + (offset if response.status_code == httpx.codes.PARTIAL_CONTENT else 0)
 
 
 def new_client() -> Any:

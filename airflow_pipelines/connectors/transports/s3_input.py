@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk
+from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.files.file_set_input import FileSetInput, Reading
@@ -88,6 +88,10 @@ class S3Input:
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
         """The next records of the objects."""
         return None if self._files is None else self._files.read(max_records, timeout_s)
+
+    def lag(self) -> Lag | None:
+        """How many bytes were found and not read."""
+        return None if self._files is None else self._files.lag()
 
     def close(self) -> None:
         """Let go of the service; a read in another thread comes back."""

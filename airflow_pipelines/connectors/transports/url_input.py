@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk
+from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.formats.tables import TableParser
@@ -114,6 +114,11 @@ class UrlInput:
                 raise
             self._place, self._done = reader.place(), outcome is None or reader.done
         return self._chunk(*(outcome or (None, 0)))
+
+    def lag(self) -> Lag | None:
+        """How many bytes have not come yet, where the server says how many there are."""
+        left = None if self._file is None else self._file.left
+        return None if left is None else Lag(bytes=left)
 
     def rest(self) -> None:
         """Let go of the connection for now; the next read makes another."""

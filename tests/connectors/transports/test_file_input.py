@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import threading
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport
+from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport, Lagging
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.connectors.transports.files import readers
@@ -448,4 +449,54 @@ def test_rows_before_a_file_that_fails_are_given_first(tmp_path: Path) -> None:
         source.read(10, 1)
     (tmp_path / "b.csv").write_text("2,a,1,\n")
     assert ids(source.read(10, 1)) == [2]
+    source.close()
+
+
+def left(source: InputTransport) -> int | None:
+    assert isinstance(source, Lagging)
+    lag = source.lag()
+    assert lag is not None
+    assert lag.records is lag.seconds is None
+    return lag.bytes
+
+
+def test_the_lag_is_what_was_found_and_not_read(tmp_path: Path) -> None:
+    lines = [f"{number},a,1,\n" for number in range(100, 110)]
+    (tmp_path / "a.csv").write_text("".join(lines))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    (tmp_path / "c.csv").write_text("".join(lines))
+    packed = (tmp_path / "b.csv.gz").stat().st_size
+    source = file_input(tmp_path, follow=True, buffer_size_bytes=40)
+    seen, position = [left(source)], None
+    while left(source):
+        chunk = source.read(4, 1)
+        assert chunk is not None
+        position = chunk.position
+        seen.append(left(source))
+    # A place in a packed file is none in its bytes.
+    assert seen[:3] == [180 + packed, 180 + packed - 4 * 9, 180 + packed - 8 * 9]
+    assert 90 + packed in seen
+    assert 90 in seen
+    assert seen == sorted(seen, reverse=True)
+    source.close()
+    with (tmp_path / "a.csv").open("a") as file:
+        file.write(lines[0])
+    again = file_input(tmp_path, follow=True, position=position)
+    assert left(again) == 9
+    assert ids(again.read(100, 1)) == [100]
+    again.read(100, 0.01)
+    assert left(again) == 0
+    again.close()
+
+
+def test_what_is_in_a_columnar_file_counts_until_it_is_read(tmp_path: Path) -> None:
+    pq.write_table(TWO_ROWS, tmp_path / "a.parquet", row_group_size=1)
+    source = file_input(tmp_path / "a.parquet", "parquet")
+    size = (tmp_path / "a.parquet").stat().st_size
+    assert left(source) == size
+    source.read(1, 1)
+    assert left(source) == size
+    while not (chunk := source.read(1, 1)) or not chunk.end_of_input:
+        pass
+    assert left(source) == 0
     source.close()

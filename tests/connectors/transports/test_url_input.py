@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.base import ConnectorFailure, Lag
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.transports import url_input
 from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
@@ -28,6 +28,7 @@ class Server:
     def __init__(self) -> None:
         self.content = LINES
         self.ranges = True
+        self.says_size = False
         self.breaks_after: list[int] = []
         self.status: int | None = None
         self.asked: list[str | None] = []
@@ -41,7 +42,8 @@ class Server:
         begin = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted is not None and self.ranges else 0
         if begin and begin >= len(self.content):
             return httpx.Response(416)
-        return httpx.Response(206 if begin else 200, content=self._parts(self.content[begin:]))
+        headers = {"Content-Length": str(len(self.content) - begin)} if self.says_size else {}
+        return httpx.Response(206 if begin else 200, headers=headers, content=self._parts(self.content[begin:]))
 
     def _parts(self, content: bytes) -> Iterator[bytes]:
         limit = self.breaks_after.pop(0) if self.breaks_after else None
@@ -167,3 +169,24 @@ def test_parquet(server: Server) -> None:
     first = source(format_name="parquet").read(3, 1)
     assert first is not None
     assert numbers(source(first.position, "parquet")) == list(range(3, 10))
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_the_lag_is_what_has_not_come(server: Server, ranges: bool) -> None:
+    server.ranges, server.says_size = ranges, True
+    made = source()
+    assert made.lag() is None
+    first = made.read(100, 1)
+    assert first is not None
+    begun = made.lag()
+    assert begun is not None
+    assert begun.bytes is not None
+    assert 0 < begun.bytes < len(LINES)
+    made.close()
+    again = source(first.position)
+    numbers(again)
+    assert again.lag() == Lag(bytes=0)
+    server.says_size = False
+    silent = source()
+    silent.read(100, 1)
+    assert silent.lag() is None

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk
+from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.formats.tables import TableParser
@@ -73,6 +73,7 @@ class FileSetInput:
         self._reader: FileReader | None = None
         self._sizes: dict[str, int | None] = {}
         """Of files that are not done: the size at which there was nothing more to read."""
+        self._unread = _Unread()
         self._next_listing = 0.0
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -107,6 +108,11 @@ class FileSetInput:
                 return None
             self._closed.wait(min(_POLL_S, remaining))
         return None
+
+    def lag(self) -> Lag | None:
+        """How many bytes the files have that were found and not read; None where a size is not known."""
+        left = self._unread.bytes
+        return None if left is None else Lag(bytes=left)
 
     def close(self) -> None:
         """Close all files; a read in another thread comes back."""
@@ -164,6 +170,7 @@ class FileSetInput:
             self._let_go()
             raise
         self._progress.stands(found.name, reader.place())
+        self._count_unread(found)
         if reader.done:
             self._sizes.pop(found.name, None)
             self._progress.finish(found.name)
@@ -195,6 +202,7 @@ class FileSetInput:
                 # Whoever tries once more begins with what is not done.
                 self._let_go()
                 self._queue.clear()
+                self._unread = _Unread()
                 self._list()
                 raise
             if page is None:
@@ -203,7 +211,10 @@ class FileSetInput:
                 least = _POLL_S if self._store.is_local else _REMOTE_POLL_S
                 self._next_listing = now + max(least, (now - begin) / _SHARE_OF_LISTING)
             else:
-                self._queue.extend(found for found in page if not self._progress.is_done(found.name) and self._is_new(found))
+                new = [found for found in page if not self._progress.is_done(found.name) and self._is_new(found)]
+                self._queue.extend(new)
+                for found in new:
+                    self._count_unread(found)
 
     def _is_new(self, found: Found) -> bool:
         """Whether a file that is not done has something to read."""
@@ -214,9 +225,15 @@ class FileSetInput:
         offset: int = self._progress.place(found.name).get("offset", 0)
         return self._growth(found) is not Growth.APPENDED or found.size != offset
 
+    def _count_unread(self, found: Found) -> None:
+        """Note what is left of a file. One whose place is no byte of it counts as a whole until it is done."""
+        by_bytes = self._reading.context.format not in GROUPED and self._compression(found) is Compression.NONE
+        offset = int(self._progress.place(found.name).get("offset", 0)) if by_bytes else 0
+        self._unread.note(found.name, None if found.size is None else max(0, found.size - offset))
+
     def _leave(self) -> None:
         """Go on to the next file."""
-        self._queue.popleft()
+        self._unread.forget(self._queue.popleft().name)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -260,6 +277,34 @@ class FileSetInput:
         if self._reading.context.format in GROUPED or self._compression(found) is not Compression.NONE:
             return Growth.ARRIVING
         return Growth.APPENDED if self._store.grows else Growth.NONE
+
+
+class _Unread:
+    """How many bytes are left of the files that are queued. Written by the thread that reads, and read by others."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, int | None] = {}
+        self._sum = 0
+        self._unknown = 0
+
+    @property
+    def bytes(self) -> int | None:
+        """Of all of them; None when one does not say."""
+        return None if self._unknown else self._sum
+
+    def note(self, name: str, left: int | None) -> None:
+        """A file has so many left."""
+        self.forget(name)
+        self._left[name] = left
+        self._sum += left or 0
+        self._unknown += left is None
+
+    def forget(self, name: str) -> None:
+        """A file is not queued any more."""
+        if name in self._left:
+            left = self._left.pop(name)
+            self._sum -= left or 0
+            self._unknown -= left is None
 
 
 class _Taken:

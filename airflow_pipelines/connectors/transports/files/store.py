@@ -175,6 +175,7 @@ def store_access(path: str) -> Iterator[None]:
         reason = str(error) or type(error).__name__
         if isinstance(error, PermissionError) or type(error).__name__ in _NO_KEYS or "ACCESS_DENIED" in reason:
             raise ConnectorFailure(
-                f"{path} may not be read: {reason}. Check the keys or the account that the connector uses, and what it may do."
+                f"{path} may not be read: {reason.rstrip('.')}. Check the keys or the account that the connector uses, and what it "
+                "may do."
             ) from error
         raise TransientConnectorFailure(f"{path} cannot be reached: {reason}") from error
