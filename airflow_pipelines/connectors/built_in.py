@@ -16,6 +16,7 @@ BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "iceberg_input": f"{_TRANSPORTS}.iceberg.definitions:ICEBERG_INPUT",
     "kafka_input": f"{_TRANSPORTS}.kafka.definitions:KAFKA_INPUT",
     "nexmark": f"{_TRANSPORTS}.nexmark.transport:NEXMARK",
+    "pipeline_input": f"{_TRANSPORTS}.pipeline_input:PIPELINE_INPUT",
     "postgres_cdc_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_CDC_INPUT",
     "postgres_input": f"{_TRANSPORTS}.postgresql.definitions:POSTGRES_INPUT",
     "s3_input": f"{_TRANSPORTS}.s3_input:S3_INPUT",

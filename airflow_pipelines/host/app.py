@@ -29,6 +29,7 @@ from airflow_pipelines.host.routers import (
     diagnostics,
     egress,
     query,
+    relation_changes,
     rows,
     transactions,
 )
@@ -70,7 +71,10 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     app.state.slow = anyio.CapacityLimiter(SLOW_REQUESTS)
     app.state.shut_down = shut_down
     app.state.may_shut_down = may_shut_down
-    for module in (deployments, changes, rows, egress, query, connectors, checkpoints, clock, diagnostics, transactions):
+    modules = (
+        deployments, changes, rows, egress, relation_changes, query, connectors, checkpoints, clock, diagnostics, transactions,
+    )  # fmt: skip
+    for module in modules:
         app.include_router(module.router)
 
     @app.exception_handler(Problem)

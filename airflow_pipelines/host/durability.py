@@ -63,6 +63,8 @@ class SavedState:
     """That of the values in the records."""
     epoch: int = 0
     """That of the run that committed the records."""
+    reached_in: int = 0
+    """That of the run whose newest step is the last committed one."""
 
     @property
     def holdings(self) -> Holdings:
@@ -164,11 +166,12 @@ class Durability:
         epoch = 0 if journal is None else journal.header.epoch
         if base is not None:
             contents = base.contents
-            return SavedState(base, records, contents.program, contents.initial_start_time, layouts, form, epoch)
+            reached_in = epoch if records else base.epoch
+            return SavedState(base, records, contents.program, contents.initial_start_time, layouts, form, epoch, reached_in)
         if journal is None or not records:
             return None
         header = journal.header
-        return SavedState(None, records, header.program, header.initial_start_time, layouts, form, epoch)
+        return SavedState(None, records, header.program, header.initial_start_time, layouts, form, epoch, epoch)
 
     def check(self) -> None:
         """Make sure that this is the newest run over the storage.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from airflow_pipelines.connectors.declarations import mirrors
 from airflow_pipelines.connectors.definition import PipelineReference
@@ -21,6 +22,7 @@ from airflow_pipelines.engine.storage.sync import Owner
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.bootstrap import BootstrapMode, BootstrapPlan, SavedProgram, plan_bootstrap
+from airflow_pipelines.host.change_log import Place, Run
 from airflow_pipelines.host.change_planning import NewProgram, planned_change
 from airflow_pipelines.host.checkpoint_sync import COPY_S, CheckpointSync
 from airflow_pipelines.host.clock import Clock
@@ -120,6 +122,7 @@ class Opening:
             live.start_empty()
         else:
             self._resume(live, saved)
+        live.endpoints.outputs.change_logs.begin(self._run(live, saved), live.circuit.snapshot.step)
         self._state.check()
         live.endpoints.start_outputs()
         live.endpoints.inputs.start()
@@ -307,6 +310,20 @@ class Opening:
             self._bootstrap(recovery, plan)
         if live.durability.journals and (saved.records or not plan.diff.is_empty):
             save_recovery_point(live)
+
+    def _run(self, live: LivePipeline, saved: SavedState | None) -> Run:
+        """What tells this run from others, and from which place it goes on."""
+        durability = live.durability
+        if not self.options.storage:
+            return Run(uuid4().hex)
+        # With cleared storage epochs begin anew, at another time.
+        history = f"{self._deployment.pipeline_id.hex}:{int(self._metrics.initial_start_time * 1000):x}"
+        run = f"{history}:{durability.fence.epoch}"
+        same = saved is not None and live.identity.fingerprints == saved.program.fingerprints
+        if saved is None or not same or live.circuit.snapshot.step != saved.step:
+            # Tables may be empty, and views evaluated anew.
+            return Run(run)
+        return Run(run, Place(f"{history}:{saved.reached_in}", saved.step))
 
     def _kept_operators(self, saved: SavedState) -> tuple[KeptOperator, ...]:
         """The operators of a saved stream program. Without a checkpoint there is a journal alone, and nothing that they keep."""

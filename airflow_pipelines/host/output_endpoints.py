@@ -14,6 +14,7 @@ from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.connector_state import OutputState
 from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.host.change_log import ChangeLogs
 from airflow_pipelines.host.connector_metrics import OutputMetrics
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
@@ -21,7 +22,7 @@ from airflow_pipelines.host.step_changes import StepChanges
 
 
 class OutputEndpoints:
-    """The declared outputs of one incarnation, by name, and its listeners."""
+    """The declared outputs of one incarnation, by name, its listeners, and what others follow of it."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class OutputEndpoints:
         self._has_delivered = False
         self._processed = (0, 0)
         self.listeners = Listeners()
+        self.change_logs = ChangeLogs()
 
     def add(self, output: OutputEndpoint) -> None:
         """Have one more.
@@ -102,7 +104,8 @@ class OutputEndpoints:
         return any(output.view == relation for output in self._by_name.values()) or bool(self.listeners.of(relation))
 
     def deliver(self, step: int, deltas: Mapping[str, Batch]) -> None:
-        """Give one step's deltas to the outputs and listeners of their relations."""
+        """Give one step's deltas to the outputs, listeners and followers of their relations."""
+        self.change_logs.add(step, deltas)
         for relation, delta in deltas.items():
             if delta.rows == 0:
                 continue
@@ -256,6 +259,7 @@ class OutputEndpoints:
         for output in self._by_name.values():
             output.close()
         self.listeners.close()
+        self.change_logs.close()
 
     def _give(self, part: StepChanges, outputs: Sequence[OutputEndpoint], listeners: Sequence[Listener]) -> None:
         """Give changes to outputs and listeners; those that tell rows by the same key share the order."""

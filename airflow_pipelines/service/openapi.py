@@ -320,6 +320,13 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         answer=OBJECT,
         failures=_RUNTIME,
     ),
+    "GET /v0/pipelines/{name}/changes/{relation}": Operation(
+        "What was changed since a place, or the contents, as an Arrow IPC stream",
+        (Parameter("after", TEXT), Parameter("wait_ms", {"type": "integer", "minimum": 0, "maximum": 30_000})),
+        answer=TEXT | {"format": "binary"},
+        kinds=(BYTES,),
+        failures=_RUNTIME,
+    ),
     "GET /v0/pipelines/{name}/tables/{table}/connectors/{connector}/completion_token": Operation(
         "A token for all that the connector has received", answer=OBJECT, failures=_RUNTIME
     ),

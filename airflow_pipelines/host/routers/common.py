@@ -51,6 +51,12 @@ async def slowly(request: Request, work: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(work, limiter=limiter)
 
 
+async def left(request: Request) -> None:
+    """Returns when the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 HostFleet = Annotated[Fleet, Depends(fleet_of)]
 Runner = Annotated[PipelineRunner, Depends(runner_of)]
 

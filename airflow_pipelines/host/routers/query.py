@@ -24,7 +24,7 @@ from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.queries import Answer, Query
 from airflow_pipelines.host.rendering import Format, NotRepresentableError, counted, format_of
 from airflow_pipelines.host.result_values import with_unsigned_integers, with_variants_as_json
-from airflow_pipelines.host.routers.common import Runner, is_read_only
+from airflow_pipelines.host.routers.common import Runner, is_read_only, left
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.messages import ProgramErrors
 
@@ -55,7 +55,7 @@ async def _answered(request: Request, runner: PipelineRunner, sql: str, format: 
     live = runner.requests.readable()
     try:
         reply = await runner.queries.run(
-            lambda query: _answer(live, sql, query, wanted), lambda: _left(request), holds=wanted.failure is None
+            lambda query: _answer(live, sql, query, wanted), lambda: left(request), holds=wanted.failure is None
         )
     except EvaluationFailed as failed:
         if wanted.failure is None:
@@ -138,9 +138,3 @@ def _told(kind: type[Problem]) -> Iterator[None]:
         raise kind(ErrorCode.AD_HOC_QUERY_ERROR, f"{error}: ask for less.") from error
     except SPARK_ERRORS as error:
         raise kind(ErrorCode.AD_HOC_QUERY_ERROR, spark_complaint(error)) from error
-
-
-async def _left(request: Request) -> None:
-    """Returns when the client has gone."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

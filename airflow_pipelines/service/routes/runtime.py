@@ -52,6 +52,10 @@ def router(proxy: Proxy) -> APIRouter:
     async def egress(name: str, relation: str, request: Request) -> Response:
         return await proxy.stream(request, name, "egress", relation, endless=True)
 
+    @router.get("/changes/{relation}")
+    async def changes(name: str, relation: str, request: Request) -> Response:
+        return await proxy.stream(request, name, "changes", relation)
+
     @router.get("/time_series_stream")
     async def time_series_stream(name: str, request: Request) -> Response:
         return await proxy.stream(request, name, "time_series_stream", endless=True)

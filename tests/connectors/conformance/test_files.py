@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_pipelines.connectors.transports import http_file, url_input
+from airflow_pipelines.connectors.transports import http_file, http_output, pipeline_input, url_input
 from tests.connectors.conformance.inputs import InputCase, InputConformance
 from tests.connectors.conformance.outputs import STEPS, OutputCase, OutputConformance, total
+from tests.connectors.relations import col, relation
+from tests.connectors.services import FollowedView
 
 ROWS = [{"id": number, "name": f"n{number}"} for number in range(20)]
 
@@ -100,6 +102,73 @@ class TestUrlInput(InputConformance):
         made.config, made.format_config, made.rows = {"path": "http://data.example/rows.json"}, {"update_format": "raw"}, ROWS
         monkeypatch.setattr(url_input, "new_client", lambda: httpx.Client(transport=httpx.MockTransport(made.answer)))
         monkeypatch.setattr(http_file, "_FIRST_WAIT_S", 0.001)
+        return made
+
+
+class _Posted(OutputCase):
+    transport = "http_output"
+    format = "json"
+    can_be_away = True
+
+    def __init__(self) -> None:
+        self.config = {"path": "http://hook.example/changes"}
+        self.is_there = True
+        self._taken: dict[str, bytes] = {}
+
+    def take_away(self) -> None:
+        self.is_there = False
+
+    def bring_back(self) -> None:
+        self.is_there = True
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        if not self.is_there:
+            raise httpx.ConnectError("nobody listens")
+        self._taken.setdefault(request.headers["Idempotency-Key"], request.content)
+        return httpx.Response(204)
+
+    def contents(self) -> Counter[tuple[int, str]]:
+        left: Counter[tuple[int, str]] = Counter()
+        for line in b"".join(self._taken.values()).splitlines():
+            ((kind, row),) = json.loads(line).items()
+            left[row["id"], row["name"]] += 1 if kind == "insert" else -1
+        return +left
+
+
+class TestHttpOutput(OutputConformance):
+    @pytest.fixture
+    def case(self, monkeypatch: pytest.MonkeyPatch) -> OutputCase:
+        made = _Posted()
+        monkeypatch.setattr(http_output, "new_client", lambda _: httpx.Client(transport=httpx.MockTransport(made.answer)))
+        monkeypatch.setattr(http_output, "_FIRST_WAIT_S", 0.001)
+        return made
+
+
+class _Followed(InputCase):
+    transport = "pipeline_input"
+    ends = False
+    can_be_away = True
+    keeps_places_in_transactions = False
+
+    def __init__(self) -> None:
+        self.view = FollowedView(relation(col("id", "BIGINT"), col("name", "VARCHAR"), name="v"))
+        self.rows = ROWS[:10]
+        self.config = {"url": "http://service.example:8080", "pipeline": "shop", "view": "v"}
+        for row in self.rows:
+            self.view.step(((row["id"], row["name"]), 1))
+
+    def take_away(self) -> None:
+        self.view.is_there = False
+
+    def bring_back(self) -> None:
+        self.view.is_there = True
+
+
+class TestPipelineInput(InputConformance):
+    @pytest.fixture
+    def case(self, monkeypatch: pytest.MonkeyPatch) -> InputCase:
+        made = _Followed()
+        monkeypatch.setattr(pipeline_input, "new_client", made.view.client)
         return made
 
 
