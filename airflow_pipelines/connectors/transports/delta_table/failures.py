@@ -7,12 +7,15 @@ import re
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
-_DENIED = re.compile(r"(?i)denied|forbidden|unauthori[sz]ed|signature|credential|InvalidAccessKey|permission|\b40[13]\b")
+_DENIED = re.compile(
+    r"(?i)denied|forbidden|unauthori[sz]ed|signature|credential|InvalidAccessKey|permission|status\D{0,30}40[13]\b"
+)
 _UNREACHABLE = re.compile(
-    r"(?i)error sending request|connection|connect error|timed? ?out|dns|broken pipe|reset by peer|unavailable|\b50[0-9]\b"
+    r"(?i)error sending request|connection|connect error|timed? ?out|dns|broken pipe|reset by peer|unavailable"
+    r"|status\D{0,30}50[0-9]\b|\b50[0-9] (Internal|Bad|Gateway)"
 )
 _FULL = re.compile(r"(?i)no space left|quota exceeded|disk full")
-_GONE = re.compile(r"(?i)not ?found|no such (file|key)|does not exist|\b404\b")
+_GONE = re.compile(r"(?i)not ?found|no such (file|key)|does not exist|status\D{0,30}404\b")
 
 
 def in_words(error: BaseException) -> str:

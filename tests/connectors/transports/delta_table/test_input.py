@@ -27,7 +27,6 @@ from airflow_pipelines.connectors.base import (
 )
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table import parts
-from airflow_pipelines.connectors.transports.delta_table.failures import failure
 from airflow_pipelines.connectors.transports.delta_table.input import DeltaTableInput
 from airflow_pipelines.connectors.transports.delta_table.input_options import DeltaInputOptions, check_input
 from airflow_pipelines.engine.schema import RelationSchema
@@ -386,14 +385,6 @@ def test_a_table_that_is_dropped_or_changed_while_it_is_followed(tmp_path: Path)
     followed._next_look = 0
     with pytest.raises(ConnectorFailure, match=r"no longer has version 1: the table was dropped, or made again\. Bring it back"):
         read_all(followed)
-
-
-def test_a_full_disk_may_have_room_later() -> None:
-    error = failure(
-        "delta_table_output cannot write t", OSError("Unable to copy data to file: No space left on device (os error 28)")
-    )
-    assert isinstance(error, TransientConnectorFailure)
-    assert "make room there" in str(error)
 
 
 def test_lag_is_what_the_log_has_beyond_the_place(tmp_path: Path) -> None:
