@@ -28,12 +28,14 @@ class BoundProgram:
     :param settings: what holds for the whole program
     :param folder: where its files were when it was executed, so that places in them can be shown
     :param main: classes of the file that was executed, by their names: values of these are kept and sent by name
+    :param argv: its command line, as ``sys.argv`` had it
     """
 
     plan: Plan
     settings: TaskSettings
     folder: str = ""
     main: Mapping[str, type] = field(default_factory=dict)
+    argv: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """The program as bytes.
@@ -53,7 +55,8 @@ class BoundProgram:
 
     @staticmethod
     def from_bytes(data: bytes) -> BoundProgram:
-        """The program of some bytes. Its classes become those of the module ``__main__`` of this process.
+        """The program of some bytes. Its classes become those of the module ``__main__`` of this process, its command line that
+        of this process: functions see here what they see where the file is executed.
 
         :param data: what :meth:`to_bytes` gave
         :returns: the program
@@ -62,6 +65,7 @@ class BoundProgram:
         main = ModuleType(_MAIN)
         vars(main).update(bound.main)
         sys.modules[_MAIN] = main
+        sys.argv[:] = bound.argv
         return bound
 
 
@@ -73,7 +77,7 @@ def bind(plan: Plan, settings: TaskSettings, folder: str = "") -> BoundProgram:
     :param folder: where its files are
     :returns: the program
     """
-    return BoundProgram(plan, settings, folder, _travelling_classes(sys.modules[_MAIN]))
+    return BoundProgram(plan, settings, folder, _travelling_classes(sys.modules[_MAIN]), tuple(sys.argv))
 
 
 def _travelling_classes(main: ModuleType) -> dict[str, type]:

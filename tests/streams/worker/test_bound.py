@@ -97,6 +97,15 @@ def double(point):
     assert read.main["Point"].__module__ == "__main__"
 
 
+def test_functions_see_the_command_line_of_the_program(monkeypatch):
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setattr(sys, "argv", ["program.py", "--limit", "7"])
+    data = program(source(environment()).map(lambda value: [value, *sys.argv])).to_bytes()
+    monkeypatch.setattr(sys, "argv", ["process", "24", "31838"])
+    run, _ = begin(BoundProgram.from_bytes(data), now_ms=0)
+    assert rows(run.step(1, [splits(1), elements([1])])) == [("[1, 'program.py', '--limit', '7']",)]
+
+
 def main_double(value):
     return value * 2
 
