@@ -46,6 +46,7 @@ class KafkaReading:
         self._consumer = self._new_consumer()
         self._places = KafkaPlaces(settings, self._consumer, self._problems, self._where)
         self._partitions: dict[_Key, PartitionReader] = {}
+        self._assigned: set[_Key] = set()
         self._commits: dict[_Key, int] = {}
         self._is_down = False
 
@@ -93,6 +94,7 @@ class KafkaReading:
         reader = PartitionReader(self, (topic, partition), first if position is None else position, stop, on_close)
         self._partitions[reader.key] = reader
         if not reader.is_finished:
+            self._assigned.add(reader.key)
             self._consumer.incremental_assign([TopicPartition(topic, partition, reader.next_offset)])
         return reader
 
@@ -108,17 +110,24 @@ class KafkaReading:
             self._note_up()
         elif self._problems.are_serious:
             self._note_down()
+        records: dict[_Key, list[Message]] = {}
+        events: list[Message] = []
         for message in came:
-            reader = self._partitions.get((message.topic() or "", message.partition() or 0))
-            if reader is None:
-                continue
-            error = message.error()
-            if error is None:
-                reader.take(message)
+            if message.error() is None:
+                records.setdefault((message.topic() or "", message.partition() or 0), []).append(message)
             else:
-                self._event(reader, message, error)
+                events.append(message)
+        for key, messages in records.items():
+            if key in self._partitions:
+                self._partitions[key].take(messages)
+        for event in events:
+            self._take_event(event)
 
-    def _event(self, reader: PartitionReader, message: Message, error: KafkaError) -> None:
+    def _take_event(self, message: Message) -> None:
+        reader = self._partitions.get((message.topic() or "", message.partition() or 0))
+        error = message.error()
+        if reader is None or error is None:
+            return
         if error.code() == KafkaError._PARTITION_EOF:
             reader.end_at(message.offset() or 0)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
@@ -183,11 +192,9 @@ class KafkaReading:
 
     def unassign(self, key: _Key) -> None:
         """Have nothing of a partition brought here any more."""
-        try:
+        if key in self._assigned:
+            self._assigned.remove(key)
             self._consumer.incremental_unassign([TopicPartition(*key)])
-        except KafkaException:
-            # It was not assigned.
-            return
 
     def record_maker(self) -> Callable[[Message], Any]:
         """What makes an element of a message."""
@@ -245,20 +252,22 @@ class PartitionReader(SourceReader):
         self._is_paused = False
         self._has_come_to_stop = self.is_finished = stop is not None and first >= stop
 
-    def take(self, message: Message) -> None:
-        """A record has come.
+    def take(self, messages: list[Message]) -> None:
+        """Records have come.
 
-        :param message: the record
+        :param messages: the records, in order
         """
-        offset = message.offset() or 0
-        if self._stop is not None and offset >= self._stop:
+        if self._has_come_to_stop:
+            return
+        if self._stop is not None and _next(messages[-1]) >= self._stop:
             self._has_come_to_stop = True
-        elif not self._has_come_to_stop:
-            self._waiting.append(message)
-            self.wanted = offset + 1
-            if len(self._waiting) >= _MOST_WAITING and not self._is_paused:
-                self._is_paused = True
-                self._client.pause(self.key)
+            messages = [message for message in messages if _next(message) <= self._stop]
+        if messages:
+            self._waiting.extend(messages)
+            self.wanted = _next(messages[-1])
+        if len(self._waiting) >= _MOST_WAITING and not self._is_paused:
+            self._is_paused = True
+            self._client.pause(self.key)
 
     def end_at(self, offset: int) -> None:
         """The partition was read to its end, which may have marks of transactions before it.
@@ -277,14 +286,21 @@ class PartitionReader(SourceReader):
         values: list[Any] = []
         timestamps: list[int | None] = []
         waiting, element = self._waiting, self._element
-        for _ in range(min(limit, len(waiting))):
-            message = waiting.popleft()
-            value = self._read(message, element)
-            self.next_offset = (message.offset() or 0) + 1
-            if value is not None:
-                values.append(value)
-                kind, timestamp = message.timestamp()
-                timestamps.append(None if kind == _NO_TIMESTAMP else timestamp)
+        message: Message | None = None
+        try:
+            for _ in range(min(limit, len(waiting))):
+                message = waiting.popleft()
+                value = element(message)
+                if value is not None:
+                    values.append(value)
+                    kind, timestamp = message.timestamp()
+                    timestamps.append(None if kind == _NO_TIMESTAMP else timestamp)
+        except Exception as error:
+            if message is not None:
+                error.add_note(f"in topic {message.topic()}, partition {message.partition()}, offset {message.offset()}")
+            raise
+        if message is not None:
+            self.next_offset = _next(message)
         if self._is_paused and len(waiting) < _MOST_WAITING // 2:
             self._is_paused = False
             self._client.resume(self.key)
@@ -298,13 +314,6 @@ class PartitionReader(SourceReader):
                 self.is_finished = True
                 self._client.unassign(self.key)
         return Polled(values, timestamps, finished=self.is_finished)
-
-    def _read(self, message: Message, element: Callable[[Message], Any]) -> Any:
-        try:
-            return element(message)
-        except Exception as error:
-            error.add_note(f"in topic {message.topic()}, partition {message.partition()}, offset {message.offset()}")
-            raise
 
     def position(self) -> int:
         """The offset of the record that comes next."""
@@ -320,6 +329,11 @@ class PartitionReader(SourceReader):
         if on_close is not None:
             self._client.leave(self.key)
             on_close()
+
+
+def _next(message: Message) -> int:
+    """The offset behind a record."""
+    return (message.offset() or 0) + 1
 
 
 def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:

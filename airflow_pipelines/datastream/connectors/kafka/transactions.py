@@ -207,7 +207,8 @@ class Transactions:
         self.committed = self._find_number(shared)
 
     def _find_number(self, shared: Mapping[str, Any]) -> int | None:
-        admin = AdminClient(dict(shared))
+        # What goes wrong is in its answer.
+        admin = AdminClient({**shared, "log_level": 0})
         asked = [ConsumerGroupTopicPartitions(self._name)]
         answer = admin.list_consumer_group_offsets(asked, require_stable=True, request_timeout=_ANSWER_S)[self._name]
         found = answer.result(2 * _ANSWER_S).topic_partitions or ()
