@@ -71,9 +71,11 @@ class KafkaInput:
         self._measured_lag = 0.0
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        """Held while something is read."""
-        self._handle = threading.Lock()
-        """Held while others use the consumer: never for long."""
+        """Held by who uses the consumer, whose calls wait for each other without being in turn."""
+        self._wanted: list[TopicPartition] = []
+        """Where the group is to stand."""
+        self._told = self._wanted
+        """Where it was told to stand."""
 
     def open(self, position: Position | None) -> None:
         """Find the partitions, and where each begins.
@@ -110,6 +112,7 @@ class KafkaInput:
         with self._lock:
             if self._consumer is None or self._closed.is_set():
                 return None
+            self._commit_noted()
             records = self._records(self._consumer, min(max_records, _BLOCK_RECORDS), timeout_s)
             has_ended = not records and self._has_ended(self._consumer)
             self._advance(records)
@@ -122,10 +125,14 @@ class KafkaInput:
         """Tell the group, if the connector has one, how far the pipeline is."""
         if self._group is None:
             return
-        places = [TopicPartition(self._options.topic, int(partition), offset) for partition, offset in position["offsets"].items()]
-        with self._handle:
-            if self._consumer is not None and places:
-                self._consumer.commit(offsets=places, asynchronous=True)
+        offsets = position["offsets"].items()
+        self._wanted = [TopicPartition(self._options.topic, int(partition), offset) for partition, offset in offsets]
+        # Whoever reads does it; a call beside its own might wait for as long as nothing else happens.
+        if self._lock.acquire(blocking=False):
+            try:
+                self._commit_noted()
+            finally:
+                self._lock.release()
 
     def lag(self) -> Lag | None:
         """How many records the topic had when it last answered, and were not read."""
@@ -134,10 +141,22 @@ class KafkaInput:
     def close(self) -> None:
         """Let go of the brokers; a read in another thread comes back."""
         self._closed.set()
-        with self._lock, self._handle:
+        with self._lock:
+            self._commit_noted()
             consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close()
+
+    def _commit_noted(self) -> None:
+        """Tell the group where it is to stand; the answer comes with a later read."""
+        wanted = self._wanted
+        if not wanted or wanted is self._told or self._consumer is None:
+            return
+        self._told = wanted
+        try:
+            self._consumer.commit(offsets=wanted, asynchronous=True)
+        except KafkaException as error:
+            self._committed(error.args[0], wanted)
 
     def _new_consumer(self) -> Consumer:
         properties = {"group.id": f"airflow-pipelines-{self._name}", "max.poll.interval.ms": _NO_LIMIT_MS}

@@ -278,6 +278,33 @@ def test_open_and_aborted_transactions_are_not_read(kafka: Kafka, read: Read) ->
     assert reader.position == {"offsets": {"0": 6}}
 
 
+def test_a_commit_does_not_wait_for_a_read(kafka: Kafka, read: Read) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, *rows(1))
+    reader = read(topic, **{"group.id": topic})
+    reader.until_ids(1)
+    ended = threading.Event()
+
+    def read_on() -> None:
+        while not ended.is_set():
+            reader.read()
+
+    thread = threading.Thread(target=read_on)
+    thread.start()
+    try:
+        begun = time.monotonic()
+        for _ in range(100):
+            reader.input.commit({"offsets": {"0": 1}})
+        assert time.monotonic() - begun < 5
+        deadline = time.monotonic() + 30
+        while kafka.committed(topic, topic) != {0: 1}:
+            assert time.monotonic() < deadline, "the one that reads commits it"
+            time.sleep(0.05)
+    finally:
+        ended.set()
+        thread.join(10)
+
+
 def test_positions_are_committed_to_the_group(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic(2)
     kafka.send(topic, *rows(1, 2))
