@@ -22,11 +22,14 @@ _STREAM_GROWTH = re.compile(r"streams\.growth\.(\w+)\.(\w+)")
 _STREAM_PROFILE = "streams.profile."
 _STREAM_SYSTEMS = {
     "ours": "ours, as a script",
+    "ours_deployed": "ours, deployed",
+    "ours_deployed_shown": "ours, deployed, until a reader of a view has it",
     "flink_thread": "PyFlink, threads",
     "flink_process": "PyFlink, processes",
     "flink_process_at_once": "PyFlink, processes, each element at once",
     "quix": "Quix Streams",
 }
+_LATENCY_ONLY = frozenset({"ours_deployed_shown", "flink_process_at_once"})
 _WHOLE = 100
 """From here on figures are shown as whole numbers."""
 _MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
@@ -140,7 +143,7 @@ def _matches(results: Results, pattern: re.Pattern[str]) -> dict[str, dict[str, 
 
 
 def _stream_rates(results: Results) -> str:
-    systems = {system: title for system, title in _STREAM_SYSTEMS.items() if system != "flink_process_at_once"}
+    systems = {system: title for system, title in _STREAM_SYSTEMS.items() if system not in _LATENCY_ONLY}
     rows = []
     for workload, rates in _matches(results, _STREAM_RATE).items():
         ratio = f"{rates['ours'] / rates['flink_thread']:.1f}" if {"ours", "flink_thread"} <= set(rates) else ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.measure import Bound, Incomplete, Measurement, geometric_mean
 from benchmarks.options import Options
-from benchmarks.streams import growth, latency, profile
+from benchmarks.streams import deployed, growth, latency, profile
 from benchmarks.streams.quix import Quix
 from benchmarks.streams.systems import System, flinks, ours
 from benchmarks.streams.workloads import WORKLOADS, Workload
@@ -25,13 +25,15 @@ Rates = dict[tuple[str, str], float]
 
 
 def measure(options: Options) -> list[Measurement]:
-    """Measure what is chosen: workloads by their names, ``latency``, ``growth`` and ``profile``; all by default."""
-    parts = options.queries or (*WORKLOADS, "latency", "profile", "growth")
+    """Measure what is chosen: workloads by their names, ``deployed``, ``latency``, ``growth`` and ``profile``; all by default."""
+    parts = options.queries or (*WORKLOADS, "deployed", "latency", "profile", "growth")
     failures: list[str] = []
     flink = _flink(failures)
     workloads = [WORKLOADS[name] for name in parts if name in WORKLOADS]
     rates = _rates(workloads, _systems(flink, failures), options.repeats, failures)
     found = measurements(rates)
+    if "deployed" in parts:
+        found += deployed.measure(list(WORKLOADS.values()), options.repeats)
     if "latency" in parts:
         found += latency.measure(flink)
     if "profile" in parts:

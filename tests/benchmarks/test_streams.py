@@ -133,11 +133,14 @@ def test_the_page_shows_stream_programs():
     results = Results()
     figures = {
         "streams.keyed_1000.ours.elements_per_s": 1_000_000.0,
+        "streams.keyed_1000.ours_deployed.elements_per_s": 300_000.0,
         "streams.keyed_1000.flink_thread.elements_per_s": 20_000.0,
         "streams.keyed_1000.quix.elements_per_s": 25_000.0,
         "streams.map.ours.elements_per_s": 2_000_000.0,
         "streams.latency.ours.ms_median": 0.15,
         "streams.latency.ours.ms_p95": 0.3,
+        "streams.latency.ours_deployed_shown.ms_median": 12.0,
+        "streams.latency.ours_deployed_shown.ms_p95": 25.0,
         "streams.growth.1e5.step_s": 0.1,
         "streams.growth.1e5.step_and_changes_s": 0.2,
         "streams.growth.1e5.rss_mib": 90.0,
@@ -147,9 +150,10 @@ def test_the_page_shows_stream_programs():
     results.add([Measurement(name, value, "x") for name, value in figures.items()], MACHINE)
     markers = ("streams", "stream_latency", "stream_growth", "stream_profile")
     page = filled_in("".join(f"<!-- begin {marker} -->\n<!-- end {marker} -->\n" for marker in markers), results)
-    assert "| keyed_1000 | 1,000,000 | 20,000 |  | 25,000 | 50.0 |" in page
-    assert "| map | 2,000,000 |  |  |  |  |" in page
+    assert "| keyed_1000 | 1,000,000 | 300,000 | 20,000 |  | 25,000 | 50.0 |" in page
+    assert "| map | 2,000,000 |  |  |  |  |  |" in page
     assert "| ours, as a script | 0.15 | 0.3 |" in page
+    assert "| ours, deployed, until a reader of a view has it | 12 | 25 |" in page
     assert "| 1e5 | 0.100 | 0.200 | 90 |" in page
     assert page.index("| source | 75% |") < page.index("| state | 25% |")
 

@@ -1,0 +1,1 @@
+"""Stream programs that are deployed; each is the first file of its program."""
