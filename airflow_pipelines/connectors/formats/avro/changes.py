@@ -91,13 +91,9 @@ class AvroChanges:
         :raises FormatFailure: when the registry refuses them; :class:`TransientFormatFailure` when it does not answer
         """
         registry = SchemaRegistry(self._options) if self._options.registry_urls else None
-        try:
-            self._value = self._encoding(self._value_schema, self._columns, topic, "value", registry)
-            if self._key_schema is not None:
-                self._keys = self._encoding(self._key_schema, self._key, topic, "key", registry)
-        finally:
-            if registry is not None:
-                registry.close()
+        self._value = self._encoding(self._value_schema, self._columns, topic, "value", registry)
+        if self._key_schema is not None:
+            self._keys = self._encoding(self._key_schema, self._key, topic, "key", registry)
 
     def messages(self, changes: pa.Table) -> Iterator[WrittenMessage]:
         """Each change as a message; the two rows of an update as one.

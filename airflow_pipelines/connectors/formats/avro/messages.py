@@ -75,7 +75,8 @@ class AvroMessages:
         self._skips_header = not options.skip_schema_id
         self._is_debezium = options.update_format == "debezium"
         self._registry = SchemaRegistry(options) if options.registry_urls else None
-        self._writers: dict[int, _Writer | RecordProblem] = {}
+        self._writers: dict[int, _Writer | str] = {}
+        """By number of the schema what reads its messages, or why nothing can."""
         self._only: _Writer | None = None
         if options.definition is not None:
             try:
@@ -126,11 +127,11 @@ class AvroMessages:
         found = self._writers.get(number)
         if found is None:
             found = self._find(number)
-        if isinstance(found, RecordProblem):
-            raise found
+        if isinstance(found, str):
+            raise RecordProblem(found)
         return found
 
-    def _find(self, number: int) -> _Writer | RecordProblem:
+    def _find(self, number: int) -> _Writer | str:
         if self._registry is None:
             raise FormatFailure("format 'avro' has neither 'registry_urls' nor 'schema'")
         # A schema that is not there may be soon, and is asked for again.
@@ -138,7 +139,7 @@ class AvroMessages:
         try:
             self._writers[number] = self._writer(number, schema)
         except RecordProblem as problem:
-            self._writers[number] = RecordProblem(f"schema {number} cannot be read: {problem}")
+            self._writers[number] = f"schema {number} cannot be read: {problem}"
         return self._writers[number]
 
     def _writer(self, number: int | None, definition: Schema) -> _Writer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -20,7 +19,7 @@ _TIMEOUT_S: Final = 15.0
 _MAY_PASS: Final = frozenset({408, 425, 429})
 """Answers to requests that may be taken later; besides those of servers in trouble."""
 _MISSING_S: Final = 30.0
-"""For how long a registry is not asked again for a schema that it did not have."""
+"""For how long a registry is not asked again for a schema that it did not have, or that is none of Avro."""
 _CREDENTIALS: Final = (
     "Check 'registry_username' and 'registry_password', or 'registry_authorization_token', of the format, and what this user may do"
 )
@@ -46,9 +45,7 @@ class SchemaRegistry:
         self._proxy = options.registry_proxy
         self._timeout_s = options.registry_timeout_secs or _TIMEOUT_S
         self._schemas: dict[int, Any] = {}
-        self._missing: dict[int, float] = {}
-        self._client: httpx.Client | None = None
-        self._lock = threading.Lock()
+        self._problems: dict[int, tuple[float, str]] = {}
 
     def schema(self, number: int) -> Any:
         """The schema with a number, as JSON, parsed.
@@ -57,14 +54,19 @@ class SchemaRegistry:
         :raises RecordProblem: when there is none, or it is not one of Avro
         :raises FormatFailure: when the registry refuses to answer; :class:`TransientFormatFailure` when it does not answer
         """
-        if number not in self._schemas:
-            if time.monotonic() < self._missing.get(number, 0.0):
-                raise self._no_schema(number)
+        if number in self._schemas:
+            return self._schemas[number]
+        until, problem = self._problems.get(number, (0.0, ""))
+        if time.monotonic() < until:
+            raise RecordProblem(problem)
+        try:
             answer = self._ask("GET", f"/schemas/ids/{number}")
             if answer is None:
-                self._missing[number] = time.monotonic() + _MISSING_S
-                raise self._no_schema(number)
+                raise RecordProblem(f"the schema registry at {self._shown} has no schema with the number {number}")
             self._schemas[number] = self._resolved(answer, f"schema {number}", ())
+        except RecordProblem as found:
+            self._problems[number] = (time.monotonic() + _MISSING_S, str(found))
+            raise
         return self._schemas[number]
 
     def register(self, subject: str, schema: Any) -> int:
@@ -79,16 +81,6 @@ class SchemaRegistry:
         if answer is None:
             raise FormatFailure(f"the schema registry at {self._shown} has no place for subject {subject!r}. Check 'registry_urls'")
         return int(answer["id"])
-
-    def close(self) -> None:
-        """Let go of the server."""
-        with self._lock:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
-
-    def _no_schema(self, number: int) -> RecordProblem:
-        return RecordProblem(f"the schema registry at {self._shown} has no schema with the number {number}")
 
     def _resolved(self, answer: Mapping[str, Any], what: str, within: tuple[str, ...]) -> Any:
         """The schema in an answer, with those that it refers to in the places of their names."""
@@ -110,18 +102,22 @@ class SchemaRegistry:
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """What the first server answers that answers; None when there is no such thing."""
         trouble = ""
-        for url in self._urls:
-            try:
-                answer = self._opened().request(method, url + path, json=body)
-            except httpx.HTTPError as error:
-                trouble = f"cannot be reached: {error or type(error).__name__}"
-                continue
-            except (httpx.InvalidURL, ValueError) as error:
-                raise FormatFailure(f"the schema registry at {self._shown} cannot be asked: {error}") from error
-            if answer.is_server_error or answer.status_code in _MAY_PASS:
-                trouble = f"answered {answer.status_code} {answer.reason_phrase}"
-                continue
-            return self._content(answer, method)
+        try:
+            # Each schema is asked for once, so that no connection is worth keeping.
+            with httpx.Client(
+                headers=self._headers, auth=self._user, proxy=self._proxy, timeout=self._timeout_s, follow_redirects=True
+            ) as client:
+                for url in self._urls:
+                    try:
+                        answer = client.request(method, url + path, json=body)
+                    except httpx.HTTPError as error:
+                        trouble = f"cannot be reached: {error or type(error).__name__}"
+                        continue
+                    if not answer.is_server_error and answer.status_code not in _MAY_PASS:
+                        return self._content(answer, method)
+                    trouble = f"answered {answer.status_code} {answer.reason_phrase}"
+        except (httpx.InvalidURL, ValueError) as error:
+            raise FormatFailure(f"the schema registry at {self._shown} cannot be asked: {error}") from error
         raise TransientFormatFailure(f"the schema registry at {self._shown} {trouble}. It is asked again")
 
     def _content(self, answer: httpx.Response, method: str) -> Any:
@@ -140,14 +136,6 @@ class SchemaRegistry:
         if not isinstance(content, dict) or ("id" if method == "POST" else "schema") not in content:
             raise FormatFailure(f"what is at {self._shown} is no schema registry: its answer has no schema")
         return content
-
-    def _opened(self) -> httpx.Client:
-        with self._lock:
-            if self._client is None:
-                self._client = httpx.Client(
-                    headers=self._headers, auth=self._user, proxy=self._proxy, timeout=self._timeout_s, follow_redirects=True
-                )
-            return self._client
 
     @property
     def _shown(self) -> str:

@@ -172,6 +172,13 @@ def test_schemas_that_no_table_has_are_poison(schema_registry: SchemaRegistrySer
     assert [error.message.split(":")[0] for error in parsed.errors] == [f"schema {each} cannot be read" for each in (number, other)]
 
 
+def test_schemas_of_another_kind_are_asked_for_once(schema_registry: SchemaRegistryServer) -> None:
+    number = schema_registry.add("j", '{"type": "object"}', schemaType="JSON")
+    parsed = read([struct.pack(">bI", 0, number)] * 3, TABLE, registry_urls=[schema_registry.url])
+    assert [error.message for error in parsed.errors] == [f"schema {number} is one of JSON, and not of Avro"] * 3
+    assert len(schema_registry.requests) == 1
+
+
 def test_changes_of_debezium(schema_registry: SchemaRegistryServer) -> None:
     number = schema_registry.add("people-value", ENVELOPE)
 
