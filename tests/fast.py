@@ -7,6 +7,7 @@ something all the same.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--fast"):
         # Where the guard does not see it, as from a thread between two tests, there is no Java either.
         os.environ["JAVA_HOME"] = _NO_JAVA
+        # Airflow imports it when the first model is looked at, in whatever test that is; and it starts a program.
+        importlib.import_module("croniter")
         guard = config.stash[_GUARD] = Guard()
         sys.addaudithook(guard.audit)
 

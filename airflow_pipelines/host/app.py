@@ -75,7 +75,8 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
         deployments, changes, rows, egress, relation_changes, query, connectors, checkpoints, clock, diagnostics, transactions,
     )  # fmt: skip
     for module in modules:
-        app.include_router(module.router)
+        # To include a router would make each of its routes anew.
+        app.router.routes += module.router.routes
 
     @app.exception_handler(Problem)
     async def problem(_: Request, failure: Problem) -> JSONResponse:

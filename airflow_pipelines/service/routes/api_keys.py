@@ -16,7 +16,7 @@ from airflow_pipelines.service.parameters import Body
 
 def router(keys: ApiKeys) -> APIRouter:
     """Endpoints under /v0/api_keys."""
-    router = APIRouter(prefix="/api_keys")
+    router = APIRouter(prefix="/v0/api_keys")
 
     @router.get("")
     def list_keys() -> JsonAnswer:

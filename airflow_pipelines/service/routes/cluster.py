@@ -16,7 +16,7 @@ from airflow_pipelines.service.records import Selector, rfc3339
 
 def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0."""
-    router = APIRouter()
+    router = APIRouter(prefix="/v0")
     cluster = control_plane.cluster
 
     @router.get("/cluster_healthz")

@@ -18,7 +18,7 @@ from airflow_pipelines.service.support_bundles import KEPT, BundlePart
 
 def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0/pipelines/{name}."""
-    router = APIRouter(prefix="/{name}")
+    router = APIRouter(prefix="/v0/pipelines/{name}")
     diagnostics = Diagnostics(control_plane)
 
     @router.get("/dataflow_graph")

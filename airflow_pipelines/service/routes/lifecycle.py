@@ -28,7 +28,7 @@ ActiveName = Annotated[str, Query(json_schema_extra={"enum": ["Running", "Paused
 
 def router(control_plane: ControlPlane) -> APIRouter:
     """The posts under /v0/pipelines/{name}."""
-    router = APIRouter(prefix="/{name}")
+    router = APIRouter(prefix="/v0/pipelines/{name}")
     _add_moves(router, control_plane)
     _add_repairs(router, control_plane)
     _add_comparisons(router, ProgramChanges(control_plane))

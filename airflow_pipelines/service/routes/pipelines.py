@@ -19,7 +19,7 @@ from airflow_pipelines.service.records import Selector, descriptor, edit_answer
 
 def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0/pipelines."""
-    router = APIRouter(prefix="/pipelines")
+    router = APIRouter(prefix="/v0/pipelines")
     _add_records(router, control_plane)
     _add_module(router, control_plane)
     _add_history(router, control_plane)

@@ -23,7 +23,7 @@ _JSON = Depends(json_body)
 
 def router(proxy: Proxy) -> APIRouter:
     """The runtime endpoints under /v0/pipelines/{name}."""
-    router = APIRouter(prefix="/{name}")
+    router = APIRouter(prefix="/v0/pipelines/{name}")
     for tail in _READS:
         _forward(router, proxy, "GET", tail)
     for tail in _WRITES:

@@ -15,7 +15,7 @@ from airflow_pipelines.service.parameters import Body
 
 def router(files: SecretFiles) -> APIRouter:
     """Endpoints under /v0/secrets."""
-    router = APIRouter(prefix="/secrets")
+    router = APIRouter(prefix="/v0/secrets")
 
     @router.get("")
     def list_secrets() -> JsonAnswer:

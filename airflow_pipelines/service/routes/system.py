@@ -41,7 +41,7 @@ def open_router() -> APIRouter:
 
 def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0 that belong to no pipeline."""
-    router = APIRouter()
+    router = APIRouter(prefix="/v0")
 
     @router.get("/config")
     def config() -> dict[str, Any]:

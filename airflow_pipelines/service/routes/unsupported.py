@@ -14,7 +14,7 @@ _OF_SERVICE = (("POST", "tenants"), ("POST", "oidc_trust"))
 
 def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0 that answer 501; a pipeline's name is checked first."""
-    router = APIRouter()
+    router = APIRouter(prefix="/v0")
     for method, tail in _NATIVE_PROFILES:
         _refuse_for_pipeline(router, control_plane, method, tail, NO_NATIVE_PROFILER)
     for method, tail in _OF_SERVICE:

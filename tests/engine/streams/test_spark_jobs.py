@@ -25,7 +25,7 @@ TWO = [("dcba"[number % 4], number * 5 % 60, number % 7) for number in range(40)
 @pytest.mark.parametrize("name", ["state and timers", "sessions, late allowed", "downstream", "broadcast"])
 def test_large_and_small_steps_in_turns_give_what_one_process_gives(sessions: SparkSessions, name: str) -> None:
     jobs = SparkJobs(sessions.large.sparkContext, 0)
-    steps = feeds_of(fed_program(name, 1), (ONE, TWO), [20, 40])
+    steps = feeds_of(name, (ONE, TWO), [20, 40])
     here, worker = Held(fed_program(name, 2)), start(fed_program(name, 2))
     kept_here, kept = Kept(), Kept()
     here.open(now_ms=0)

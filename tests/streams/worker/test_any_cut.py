@@ -1,8 +1,10 @@
 """A program that is fed gives what it gives when it reads its sources itself: however it is fed, and wherever it is killed."""
 
 import os
+import pickle
 import signal
 from collections import Counter
+from functools import cache
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,14 +18,25 @@ from tests.datastream.test_any_cut import CUTS, ELEMENTS, EXAMPLES, PROGRAMS, _e
 from tests.streams.worker.programs import Held, Kept, elements, ended, program, rows, source, splits, start
 
 
-def fed_program(name, parallelism):
+@cache
+def _fed_program(name, parallelism):
     env = environment(parallelism)
-    return program(PROGRAMS[name](env, [], []), parallelism=parallelism)
+    return program(PROGRAMS[name](env, [], []), parallelism=parallelism).to_bytes()
 
 
-def feeds_of(bound, inputs, cuts):
+def fed_program(name, parallelism):
+    """As a process gets it: to define one takes longer than to read it."""
+    return pickle.loads(_fed_program(name, parallelism))
+
+
+@cache
+def _sources(name):
+    return [chain.head.uid for chain in fed_program(name, 1).plan.chains if not chain.head.node.inputs]
+
+
+def feeds_of(name, inputs, cuts):
     """What is fed in each step: some elements of each source, in turns."""
-    uids = [chain.head.uid for chain in bound.plan.chains if not chain.head.node.inputs]
+    uids = _sources(name)
     steps = [[splits(1, uid) for uid in uids]]
     waiting = {uid: list(values) for uid, values in zip(uids, inputs, strict=False)}
     cuts = [cut for cut in cuts if cut] or [3]
@@ -88,7 +101,7 @@ def run_with_a_kill(make, kill, steps, saved_at, killed_at, parallelism):
 def test_feeds_and_a_replay_give_what_the_sources_give(name, one, two, cuts, saved_at, more, parallelism):
     inputs = (one, two)
     expected = Counter((text,) for text in _expected(PROGRAMS[name], inputs).elements())
-    steps = feeds_of(fed_program(name, 1), inputs, cuts)
+    steps = feeds_of(name, inputs, cuts)
     killed_at = min(saved_at + more, len(steps))
 
     def make(tasks):
@@ -103,7 +116,7 @@ def test_processes_that_are_killed_lose_nothing(name):
     one = [("abcd"[number % 4], number * 7 % 60, number % 10) for number in range(60)]
     two = [("dcba"[number % 4], number * 5 % 60, number % 7) for number in range(40)]
     expected = Counter((text,) for text in _expected(PROGRAMS[name], (one, two)).elements())
-    steps = feeds_of(fed_program(name, 1), (one, two), [4, 9, 1])
+    steps = feeds_of(name, (one, two), [4, 9, 1])
 
     def kill(worker):
         os.kill(worker.pid, signal.SIGKILL)

@@ -77,7 +77,7 @@ class HeldElsewhere(Held):
 def test_jobs_give_the_same_rows_and_the_same_state(name, one, two, cuts, large, saved, least, parallelism, limit):
     """Rows in the same order, and what is told of the state at each checkpoint is the same page by page."""
     with rounds_of_at_most(limit):
-        steps = feeds_of(fed_program(name, 1), (one, two), cuts)
+        steps = feeds_of(name, (one, two), cuts)
         here, moved = Held(fed_program(name, parallelism)), HeldElsewhere(fed_program(name, parallelism), large.__contains__, least)
         kept_here, kept_moved = Kept(), Kept()
         here.open(now_ms=0)
