@@ -33,7 +33,12 @@ from airflow_pipelines.connectors.transports.postgresql.pgoutput import (
     Update,
     decode,
 )
-from airflow_pipelines.connectors.transports.postgresql.publication import FollowedTable, Slot, slot_name
+from airflow_pipelines.connectors.transports.postgresql.publication import (
+    ChangesLostError,
+    FollowedTable,
+    Slot,
+    slot_name,
+)
 from airflow_pipelines.connectors.transports.postgresql.raw_changes import Truncation
 from airflow_pipelines.connectors.transports.postgresql.replication import ReplicationConnection
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
@@ -70,6 +75,7 @@ class PostgresCdcInput:
         self._snapshot: TableSnapshot | None = None
         self._is_copied = False
         self._has_given_rows = False
+        self._replaces_rows = False
         self._stream: ReplicationConnection | None = None
         self._transactions = Transactions(0)
         self._rows = ChangeRows(context.schema, context.now, _NAME)
@@ -97,7 +103,13 @@ class PostgresCdcInput:
             rows = ArrowRows(self._context.schema, columns, f"{_NAME}: table {table.schema}.{table.name}", self._context.now)
             slot = self._free_slot(connection)
             if position is not None:
-                self._resume(position, slot)
+                try:
+                    self._resume(position, slot)
+                except ChangesLostError:
+                    is_of_others = slot is not None and self._options.slot is not None
+                    if not self._options.snapshot_if_data_expires or is_of_others:
+                        raise
+                    self._begin_again(connection, position, slot, table, rows)
             elif self._options.snapshot:
                 self._begin_with_rows(connection, slot, table, rows)
             else:
@@ -153,12 +165,12 @@ class PostgresCdcInput:
     def _resume(self, position: Position, slot: Slot | None) -> None:
         table = self._followed()
         if "rows" in position:
-            raise ConnectorFailure(
+            raise ChangesLostError(
                 f"{_NAME}: the pipeline was stopped within the first rows of the table. Clear it and start it again."
             )
         place, name = read_lsn(position["lsn"]), position.get("slot", self._slot)
         if slot is None:
-            raise ConnectorFailure(
+            raise ChangesLostError(
                 f"{_NAME}: slot {name} is gone, and with it the changes since {lsn_text(place)}. Clear the pipeline and start "
                 "it again, so that it reads the whole table."
             )
@@ -184,8 +196,26 @@ class PostgresCdcInput:
                 )
             # One of this input, which was left before anything of it was kept.
             connection.execute("SELECT pg_drop_replication_slot(%s)", (self._slot,))
+        self._copy_rows(table, rows)
+
+    def _begin_again(
+        self,
+        connection: psycopg.Connection[Any],
+        position: Position,
+        slot: Slot | None,
+        table: FollowedTable,
+        rows: ArrowRows,
+    ) -> None:
+        """Make the slot anew, and give all rows in the place of those that were given before."""
+        if slot is not None:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", (self._slot,))
+        self._system = position.get("system")
+        self._replaces_rows = True
+        self._copy_rows(table, rows)
+
+    def _copy_rows(self, table: FollowedTable, rows: ArrowRows) -> None:
         exporter = self._exporter = ReplicationConnection(self._sessions)
-        self._system = exporter.system()
+        self._check_server(exporter)
         made = exporter.create_slot(self._slot)
         self._confirmed = made.place
         self._transactions = Transactions(made.place)
@@ -225,6 +255,9 @@ class PostgresCdcInput:
             if self._exporter is not None:
                 self._exporter.close()
         parsed = snapshot.read(max_records)
+        if self._replaces_rows:
+            self._replaces_rows = False
+            parsed = self._rows.replacing(parsed)
         position = self._position(Portion((), 0, self._transactions.place))
         if snapshot.has_more:
             self._has_given_rows = True
@@ -294,19 +327,26 @@ class PostgresCdcInput:
     def _start_stream(self) -> ReplicationConnection:
         stream = ReplicationConnection(self._sessions)
         try:
-            system = stream.system()
-            if self._system not in {None, system}:
-                raise ConnectorFailure(
-                    f"{_NAME}: this is another server than the one whose changes were read before. Correct 'uri', or clear the "
-                    "pipeline and start it again, so that it reads the whole table."
-                )
-            self._system = system
+            self._check_server(stream)
             stream.start(self._slot, self._options.publication, self._transactions.place)
         except BaseException:
             stream.close()
             raise
         self._stream = stream
         return stream
+
+    def _check_server(self, connection: ReplicationConnection) -> None:
+        """Make sure that this is the server of before.
+
+        :raises ConnectorFailure: when it is another one
+        """
+        system = connection.system()
+        if self._system not in {None, system}:
+            raise ConnectorFailure(
+                f"{_NAME}: this is another server than the one whose changes were read before. Correct 'uri', or clear the "
+                "pipeline and start it again, so that it reads the whole table."
+            )
+        self._system = system
 
     def _stop_stream(self) -> None:
         stream, self._stream = self._stream, None
@@ -319,7 +359,7 @@ class PostgresCdcInput:
         return self._table
 
     def _another_table(self) -> ConnectorFailure:
-        return ConnectorFailure(
+        return ChangesLostError(
             f"{_NAME}: table {self._options.source_table} was dropped and made again, and the pipeline has the rows of the old "
             "one. Clear the pipeline and start it again."
         )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.defaults import Now
-from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, changes_schema
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.transports.postgresql.pgoutput import Delete, Insert, Missing, Relation, TupleData, Update
 from airflow_pipelines.connectors.transports.postgresql.raw_changes import ChangedRow, Entry, RawChange, RowMapping, add_to
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import mapped_columns
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType
-from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
 
 
@@ -71,6 +72,15 @@ class ChangeRows:
         buffer = RowBuffer(self._schema)
         add_to(buffer, entries, where)
         return buffer.finish(size_bytes, 0)
+
+    def replacing(self, parsed: Parsed | None) -> Parsed:
+        """The same rows, before which all that the table has goes.
+
+        :param parsed: some rows; None for none
+        """
+        given = parsed or Parsed(None, 0, (), 0, 0, 0)
+        rows = changes_schema(self._schema).empty_table() if given.changes is None else given.changes.rows
+        return replace(given, changes=TableChanges(self._schema.name, rows, truncates=True))
 
     def _updated(self, message: Update) -> list[Entry]:
         """An update in a table with a key: the new row takes the place of the old one."""

@@ -75,12 +75,14 @@ class PostgresCdcInputOptions(ConnectionOptions):
     :param source_table: the table, with its schema where that is not ``public``
     :param slot: the name of the replication slot; None for one that is made from the pipeline's and the connector's names
     :param snapshot: whether the rows that are in the table come first
+    :param snapshot_if_data_expires: whether they come again, in place of those of before, when changes were lost
     """
 
     publication: str = Field(min_length=1)
     source_table: str = Field(min_length=1)
     slot: str | None = None
     snapshot: bool = True
+    snapshot_if_data_expires: bool = False
 
     @field_validator("slot")
     @classmethod
@@ -88,6 +90,14 @@ class PostgresCdcInputOptions(ConnectionOptions):
         if value is not None and not _SLOT.fullmatch(value):
             raise ValueError("a slot's name has lower-case letters, digits and underscores, 63 at most")
         return value
+
+    @model_validator(mode="after")
+    def _rows_again(self) -> Self:
+        if self.snapshot_if_data_expires and not self.snapshot:
+            raise ValueError(
+                "'snapshot_if_data_expires' is for inputs that begin with the rows of the table: leave 'snapshot' true"
+            )
+        return self
 
 
 class OutputMode(StrEnum):

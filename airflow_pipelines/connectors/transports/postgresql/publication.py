@@ -151,6 +151,10 @@ class FollowedTable:
             )
 
 
+class ChangesLostError(ConnectorFailure):
+    """Changes since a place cannot be had any more; all rows of the table can."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A slot as the server has it.
@@ -194,7 +198,7 @@ class Slot:
                 f"{where}: slot {self.name} is not one of pgoutput in this database. Name another one in option 'slot'."
             )
         if self.is_lost:
-            raise ConnectorFailure(
+            raise ChangesLostError(
                 f"{where}: slot {self.name} has lost changes, because the server keeps no more of its log "
                 f"(max_slot_wal_keep_size). Drop it, SELECT pg_drop_replication_slot('{self.name}'), clear the pipeline and "
                 "start it again, so that it reads the whole table."
@@ -213,7 +217,7 @@ class Slot:
         :raises ConnectorFailure: when something is
         """
         if self.confirmed > place:
-            raise ConnectorFailure(
+            raise ChangesLostError(
                 f"{where}: slot {self.name} has been moved on to {lsn_text(self.confirmed)}, and the pipeline goes on at "
                 f"{lsn_text(place)}: the changes between are gone. That is so after a start from an older checkpoint, or when "
                 "somebody else has read from the slot. Clear the pipeline and start it again, so that it reads the whole table."

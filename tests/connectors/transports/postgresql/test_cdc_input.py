@@ -444,6 +444,47 @@ def test_a_slot_that_is_gone_or_taken(database: Database) -> None:
         follow(database, position=begin.position)
 
 
+@pytest.mark.parametrize("lost", ["slot", "moved", "table", "rows"])
+def test_rows_may_come_again_when_changes_were_lost(database: Database, lost: str) -> None:
+    database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    source = follow(database)
+    position = read_first(source).position
+    slot = slot_of(database)
+    source.close()
+    while database.rows("SELECT 1 FROM pg_replication_slots WHERE active"):
+        time.sleep(0.02)
+    if lost == "slot":
+        database.execute(f"SELECT pg_drop_replication_slot('{slot}')", "DELETE FROM t WHERE id = 1")
+    elif lost == "moved":
+        database.execute("DELETE FROM t WHERE id = 1")
+        database.execute(f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
+    elif lost == "table":
+        database.execute("DROP TABLE t", TABLE[0], "ALTER PUBLICATION p ADD TABLE t", "INSERT INTO t VALUES (2, 'b')")
+    else:
+        database.execute(f"SELECT pg_drop_replication_slot('{slot}')", "DELETE FROM t")
+    with pytest.raises(ConnectorFailure, match="Clear the pipeline and start it again"):
+        follow(database, position=position)
+    again = follow(database, position=position, snapshot_if_data_expires=True)
+    chunk = read_first(again)
+    assert chunk.changes is not None
+    assert chunk.changes.truncates
+    assert plain(chunk) == ([] if lost == "rows" else [(1, 2, "b")])
+    if lost == "rows":
+        again.close()
+        return
+    database.execute("INSERT INTO t VALUES (3, 'c')")
+    [more] = read_rows(again, 1)
+    assert plain(more) == [(1, 3, "c")]
+    assert more.changes is not None
+    assert not more.changes.truncates
+    again.close()
+    # What was read since is gone on from.
+    later = follow(database, position=more.position, snapshot_if_data_expires=True)
+    database.execute("DELETE FROM t")
+    assert sorted(row[:2] for row in plain(*read_rows(later, 2))) == [(-1, 2), (-1, 3)]
+    later.close()
+
+
 def test_another_server_is_noticed(database: Database) -> None:
     database.execute(*TABLE)
     source = follow(database)
