@@ -25,11 +25,11 @@ class Number(KeyedProcessFunction):
 
 def writes(name):
     serializer = KafkaRecordSerializationSchema.builder().set_topic("TARGET").set_value_serialization_schema(SimpleStringSchema())
-    sink = KafkaSink.builder().set_bootstrap_servers("SERVERS").set_record_serializer(serializer.build())
+    sink = KafkaSink.builder().set_bootstrap_servers("${env:KAFKA}").set_record_serializer(serializer.build())
     return sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix("TARGET-" + name).build()
 
 
-source = KafkaSource.builder().set_bootstrap_servers("SERVERS").set_topics("SOURCE").set_group_id("SOURCE")
+source = KafkaSource.builder().set_bootstrap_servers("${env:KAFKA}").set_topics("SOURCE").set_group_id("SOURCE")
 source.set_value_only_deserializer(SimpleStringSchema()).set_property("partition.discovery.interval.ms", "100")
 env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
 values = env.from_source(source.build(), WatermarkStrategy.for_monotonous_timestamps(), "topic").uid("topic")
@@ -40,8 +40,8 @@ env.execute()
 """
 
 
-def _program(pipeline: Pipeline, kafka: Kafka, source: str, target: str) -> Pipeline:
-    text = _PROGRAM.replace("SERVERS", kafka.address).replace("SOURCE", source).replace("TARGET", target)
+def _program(pipeline: Pipeline, source: str, target: str) -> Pipeline:
+    text = _PROGRAM.replace("SOURCE", source).replace("TARGET", target)
     pipeline.stream_files = (SourceFile("program.py", text),)
     return pipeline
 
@@ -54,7 +54,8 @@ def test_each_result_is_in_the_topic_once_over_kills_and_new_partitions_are_read
     source, target = kafka.topic(2), kafka.topic(2)
     for partition in range(2):
         kafka.send(source, *(f"{key}{partition}" for key in "abc"), partition=partition, timestamp=1_000)
-    pipeline = _program(make("", fault_tolerance={"model": "at_least_once", "checkpoint_interval_secs": 1}), kafka, source, target)
+    fault_tolerance = {"model": "at_least_once", "checkpoint_interval_secs": 1}
+    pipeline = _program(make("", env={"KAFKA": kafka.address}, fault_tolerance=fault_tolerance), source, target)
     pipeline.start()
     kafka.until(lambda: len(_values(kafka, target)) == 6)
     kafka.until(lambda: kafka.committed(source, source) == {0: 3, 1: 3})
