@@ -154,8 +154,16 @@ class OutputEndpoint:
         """
         if self._queue is not None and self.health.fatal is not None:
             self._keep_for_next_start(self._queue, part)
-        elif self.health.fatal is None:
+            return
+        if self.health.fatal is None:
             self._sink.write(part, changes)
+        if self._queue is None and self.health.fatal is not None:
+            self._misses(part.step)
+
+    def _misses(self, step: int) -> None:
+        """A target that gets each step at once has not got one."""
+        if self.missing_since is None:
+            self.missing_since = step
 
     def _keep_for_next_start(self, queue: DeliveryQueue, part: StepChanges) -> None:
         """Have changes wait although nobody delivers them now, as far as there is room: the pipeline goes on."""
@@ -182,6 +190,8 @@ class OutputEndpoint:
             return False
         if self.health.fatal is not None:
             # It goes to the queue, for a next start, or nowhere.
+            if self._queue is None:
+                self._misses(step)
             return self._queue is None
         self._buffer.add(step, delta)
         self._count_buffered(self._buffer)
@@ -262,7 +272,7 @@ class OutputEndpoint:
         """What a checkpoint keeps, with all that was not delivered on disk."""
         counts = self.metrics.to_state()
         if self._queue is None:
-            return OutputState(self.view, counts)
+            return OutputState(self.view, counts, missing_since=self.missing_since)
         delivered, undelivered = self._queue.kept()
         return OutputState(self.view, counts, delivered, undelivered, self._opening.is_written, self.missing_since)
 
@@ -279,12 +289,14 @@ class OutputEndpoint:
             self._log.warning(
                 "output %s: has changed; %d changes that were not delivered to its former target are given up", self.name, records
             )
-        elif same and self._queue is not None:
+        if not same:
+            return
+        self.missing_since = state.missing_since
+        if state.missing_since is not None:
+            self._log.warning("output %s: %s", self.name, self._missing(state.missing_since))
+        if self._queue is not None:
             self._opening.was_written = state.opened
             self._queue.delivered = state.delivered
-            self.missing_since = state.missing_since
-            if state.missing_since is not None:
-                self._log.warning("output %s: %s", self.name, self._missing(state.missing_since))
             for kept in state.undelivered:
                 self._queue.put(StepChanges.from_kept(kept, self._services.store))
             if state.undelivered:
@@ -298,6 +310,8 @@ class OutputEndpoint:
             metrics.queued_batches, metrics.queued_records = self._queue.batches, self._queue.records
             metrics.memory = self._queue.memory_bytes
             self.health.note = self._note(self._queue, self.missing_since)
+        elif self.missing_since is not None:
+            self.health.note = self._missing(self.missing_since)
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.view},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_pipelines.connectors.transports.files import line_output
 from tests.host.driver import Pipeline
 
 Make = Callable[..., Pipeline]
@@ -367,6 +369,32 @@ def test_an_output_may_begin_with_the_contents_of_its_view(make: Make, tmp_path:
     stopped = pipeline.start("Stopped", bootstrap_policy="allow")
     assert stopped.error is not None
     assert "'send_snapshot' needs a view whose contents are kept" in stopped.error["message"]
+
+
+def test_what_a_file_misses_is_known_after_the_next_start(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "v.json"
+    declared = [{"name": "out", "transport": {"name": "file_output", "config": {"path": str(path)}}, "format": {"name": "json"}}]
+    pipeline = make(f"CREATE TABLE t (x INT); CREATE VIEW v WITH ('connectors' = '{json.dumps(declared)}') AS SELECT x FROM t;")
+    pipeline.start()
+    pipeline.insert("t", {"x": 1})
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(line_output, "_append", full)
+    pipeline.insert("t", {"x": 2})
+    [output] = pipeline.stats()["outputs"]
+    assert "v.json: No space left on device. The output has ended" in output["fatal_error"]
+    monkeypatch.undo()
+    assert "the target misses changes from step 2 on" in output["health"]["description"]
+    pipeline.suspend()
+    pipeline.start()
+    pipeline.insert("t", {"x": 3})
+    [output] = pipeline.stats()["outputs"]
+    # What came while it could not be written is not in the file, and nobody is left in the dark about that.
+    assert "the target misses changes from step 2 on" in output["health"]["description"]
+    assert output["fatal_error"] is None
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [{"insert": {"x": 1}}, {"insert": {"x": 3}}]
 
 
 def test_two_pipelines_do_not_write_one_file(make: Make, tmp_path: Path) -> None:
