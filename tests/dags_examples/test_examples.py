@@ -21,7 +21,7 @@ def bag(repository: Path) -> DagBag:
 
 def test_every_example_is_a_dag(bag: DagBag) -> None:
     assert bag.import_errors == {}
-    assert set(bag.dag_ids) == {"student_grades", "scheduled_checkpoint_sync", "fraud_stream"}
+    assert set(bag.dag_ids) == {"student_grades", "scheduled_checkpoint_sync", "fraud_stream", "orders_to_lake"}
 
 
 def test_every_example_says_what_it_is_for(bag: DagBag, repository: Path) -> None:
@@ -36,7 +36,8 @@ def test_every_example_says_what_it_is_for(bag: DagBag, repository: Path) -> Non
 def test_parsing_the_examples_starts_no_spark_and_no_service(repository: Path) -> None:
     code = (
         "import sys, dags_examples.student_grades, dags_examples.scheduled_checkpoint_sync, dags_examples.fraud_stream\n"
-        "print([name for name in ('pyspark', 'py4j', 'airflow_pipelines.service.app') if name in sys.modules])"
+        "import dags_examples.orders_to_lake\n"
+        "print([name for name in ('pyspark', 'py4j', 'deltalake', 'airflow_pipelines.service.app') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
