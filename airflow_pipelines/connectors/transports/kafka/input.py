@@ -18,6 +18,7 @@ from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOr
 from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 from airflow_pipelines.connectors.transports.kafka.places import chosen_partitions, expired, first_offsets, next_offsets
+from airflow_pipelines.connectors.transports.kafka.read_ahead import Block, ReadAhead
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.kafka.problems import configuration
 from airflow_pipelines.kafka.topics import TopicOfBroker
@@ -35,6 +36,8 @@ _LAG_S: Final = 0.5
 _LINGER_S: Final = 0.02
 """For how long more records are waited for when there is one: large blocks are read faster."""
 _BLOCK_RECORDS: Final = 20_000
+_LARGE_RECORDS: Final = 5_000
+"""While so many are parsed, more are asked for."""
 _MAX_KEPT_ERRORS: Final = 100
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _NO_LIMIT_MS: Final = 86_400_000
@@ -57,6 +60,7 @@ class KafkaInput:
         self._name = name
         self._filter = HeaderFilter(options.header_filter) if options.header_filter else None
         self._metadata = RecordMetadata(options)
+        self._ahead = ReadAhead()
         self._in_order: InTimeOrder | None = None
         self._paused: frozenset[int] = frozenset()
         self._consumer: Consumer | None = None
@@ -109,17 +113,7 @@ class KafkaInput:
             # "latest" is another place after a restart, so where it was is part of the first checkpoint.
             self._said_where = True
             return InputChunk(None, 0, 0, self._position())
-        with self._lock:
-            if self._consumer is None or self._closed.is_set():
-                return None
-            self._commit_noted()
-            records = self._records(self._consumer, min(max_records, _BLOCK_RECORDS), timeout_s)
-            has_ended = not records and self._has_ended(self._consumer)
-            self._advance(records)
-            self._measure_lag(self._consumer)
-        if not records and not has_ended:
-            return None
-        return self._chunk(records, has_ended)
+        return self._ahead.read(lambda patience_s: self._taken(max_records, patience_s), timeout_s)
 
     def commit(self, position: Position) -> None:
         """Tell the group, if the connector has one, how far the pipeline is."""
@@ -141,6 +135,7 @@ class KafkaInput:
     def close(self) -> None:
         """Let go of the brokers; a read in another thread comes back."""
         self._closed.set()
+        self._ahead.close()
         with self._lock:
             self._commit_noted()
             consumer, self._consumer = self._consumer, None
@@ -157,6 +152,20 @@ class KafkaInput:
             self._consumer.commit(offsets=wanted, asynchronous=True)
         except KafkaException as error:
             self._committed(error.args[0], wanted)
+
+    def _taken(self, max_records: int, timeout_s: float) -> Block | None:
+        with self._lock:
+            if self._consumer is None or self._closed.is_set():
+                return None
+            self._commit_noted()
+            records = self._records(self._consumer, min(max_records, _BLOCK_RECORDS), timeout_s)
+            has_ended = not records and self._has_ended(self._consumer)
+            self._advance(records)
+            self._measure_lag(self._consumer)
+            position = self._position()
+        if not records and not has_ended:
+            return None
+        return Block(lambda: self._chunk(records, position, has_ended), len(records) >= _LARGE_RECORDS)
 
     def _new_consumer(self) -> Consumer:
         properties = {"group.id": f"airflow-pipelines-{self._name}", "max.poll.interval.ms": _NO_LIMIT_MS}
@@ -321,7 +330,7 @@ class KafkaInput:
         else:
             self._next.update(_places_after(records))
 
-    def _chunk(self, records: Sequence[Message], has_ended: bool) -> InputChunk:
+    def _chunk(self, records: Sequence[Message], position: Position, has_ended: bool) -> InputChunk:
         wanted = records if self._filter is None else [record for record in records if self._filter.accepts(headers_of(record))]
         values = [record.value() for record in wanted]
         with failures_of_format(self._where):
@@ -331,7 +340,7 @@ class KafkaInput:
             changes=parsed.changes,
             records=parsed.records,
             size_bytes=sum(map(len, filter(None, values))),
-            position=self._position(),
+            position=position,
             parse_errors=tuple(
                 ConnectorError("parse", f"{_place(wanted[error.index])}: {error.message}", wanted[error.index].offset() or 0)
                 for error in parsed.errors[-_MAX_KEPT_ERRORS:]

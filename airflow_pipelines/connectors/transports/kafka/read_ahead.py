@@ -1,0 +1,64 @@
+"""While a large block of records is parsed, which is done outside of Python, the next one comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What came.
+
+    :param parsed: gives the chunk that it is; called once, in another thread, before that of the next block
+    :param is_large: whether it takes so long that something else should be done meanwhile
+    """
+
+    parsed: Callable[[], InputChunk]
+    is_large: bool
+
+
+class ReadAhead:
+    """Gives the chunks of blocks in order, at most one block behind what was taken."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="parse")
+        self._waiting: Future[InputChunk] | None = None
+        self._failure: ConnectorFailure | None = None
+
+    def read(self, take: Callable[[float], Block | None], timeout_s: float) -> InputChunk | None:
+        """The next chunk, or None when nothing came.
+
+        :param take: gives what comes within some seconds
+        :param timeout_s: for how long to wait when there is nothing
+        :raises ConnectorFailure: of ``take`` or of a block, after what came before. Then nothing more comes
+        """
+        if self._waiting is None:
+            block = self._taken(take, timeout_s)
+            if block is None or not block.is_large:
+                return None if block is None else block.parsed()
+            self._waiting = self._thread.submit(block.parsed)
+        first, following = self._waiting, None
+        try:
+            following = self._taken(take, 0.0)
+        except ConnectorFailure as failure:
+            self._failure = failure
+        self._waiting = None if following is None else self._thread.submit(following.parsed)
+        try:
+            return first.result()
+        except ConnectorFailure as failure:
+            # Nothing comes in the place of what could not be read.
+            self._waiting, self._failure = None, failure
+            raise
+
+    def close(self) -> None:
+        """Parse nothing more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _taken(self, take: Callable[[float], Block | None], timeout_s: float) -> Block | None:
+        if self._failure is not None:
+            raise self._failure
+        return take(timeout_s)
