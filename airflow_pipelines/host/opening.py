@@ -319,9 +319,8 @@ class Opening:
         # With cleared storage epochs begin anew, at another time.
         history = f"{self._deployment.pipeline_id.hex}:{int(self._metrics.initial_start_time * 1000):x}"
         run = f"{history}:{durability.fence.epoch}"
-        same = saved is not None and live.identity.fingerprints == saved.program.fingerprints
-        if saved is None or not same or live.circuit.snapshot.step != saved.step:
-            # Tables may be empty, and views evaluated anew.
+        if saved is None or live.identity.fingerprints != saved.program.fingerprints:
+            # Of another program tables may be empty, and views evaluated anew.
             return Run(run)
         return Run(run, Place(f"{history}:{saved.reached_in}", saved.step))
 
