@@ -132,7 +132,7 @@ def test_a_host_whose_store_is_deleted_ends(
     """The file stays readable and writable for who has it open, so that heartbeats say nothing about it."""
     spark: Any = None
     monkeypatch.setattr(main, "HEARTBEAT_S", 0.02)
-    monkeypatch.setattr(main, "STORE_GRACE_S", 0.4)
+    monkeypatch.setattr(main, "STORE_GRACE_S", 3600.0)
     monkeypatch.setattr(main, "LAST_RESORT_S", 3600.0)
     one = main.Host(host, registry, Settings.load(tmp_path), DatabaseFile(registry._engine))
     one._heartbeat.start(lambda: True)
@@ -148,8 +148,9 @@ def test_a_host_whose_store_is_deleted_ends(
     store.unlink()
     if replaced:
         store.write_bytes(b"another one")
-    assert not one._ended.is_set(), "a moment without it is no reason"
-    watch.join(10)
+    assert not one._ended.wait(0.2), "a moment without it is no reason"
+    one._heartbeat._grace_s = 0.1
+    watch.join(30)
     assert one._ended.is_set()
     one._heartbeat.stop()
     assert registry.get(host.host_id) is not None, "it is still readable"
