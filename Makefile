@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint lint-types lint-style lint-imports warm format bench fuzz chaos soak answers docs bench-quick compare-flink clean
+.PHONY: help setup demo test test-fast lint lint-types lint-style lint-imports warm format bench fuzz chaos kill-rounds soak answers docs bench-quick compare-flink clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ fuzz: setup ## Search an hour for programs whose views are wrong; prints its see
 chaos: setup ## Kill a pipeline 500 times, and one with a stream program 100 times, and compare what is there with what came in
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.chaos
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.chaos.streams
+
+kill-rounds: setup ## Kill a pipeline and its servers for 20 minutes while it carries rows from four systems to four systems, and compare
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.chaos.pairs
 
 soak: setup ## Drive pipelines for an hour without pause, check their rows, and watch what must not only grow
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.soak

@@ -1,4 +1,5 @@
-"""From a Delta table through an aggregate to other Delta tables, while the host is killed: at the end they agree."""
+"""From a Delta table to a log of a view's changes in another one, while the host is killed. No journal has what was delivered after
+the newest checkpoint, so that the log is brought back before it comes again, maybe in other steps."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from tools.chaos.process import HostProcess
 
@@ -76,24 +77,13 @@ class Writer:
 
 
 def program(folder: Path) -> str:
-    source = {"transport": {"name": "delta_table_input", "config": {"uri": str(folder / "orders"), "mode": "snapshot_and_follow"}}}
-
-    def target(name: str, index: str | None, **options: Any) -> dict[str, Any]:
-        named = {"name": name} if index is None else {"name": name, "index": index}
-        config = {"uri": str(folder / name), **options}
-        return {**named, "transport": {"name": "delta_table_output", "config": config}}
-
-    targets = [
-        target("merged", "by_customer", write="merged", mode="truncate"),
-        target("rows", None, write="merged", mode="error_if_exists"),
-        target("log", None),
-    ]
+    source = {"name": "delta_table_input", "config": {"uri": str(folder / "orders"), "mode": "snapshot_and_follow"}}
+    target = {"name": "delta_table_output", "config": {"uri": str(folder / "log")}}
     return f"""
         CREATE TABLE orders (id BIGINT, customer VARCHAR, amount DECIMAL(10, 2))
-            WITH ('connectors' = '{json.dumps([{"name": "source", **source}])}');
-        CREATE MATERIALIZED VIEW totals WITH ('connectors' = '{json.dumps(targets)}')
+            WITH ('connectors' = '{json.dumps([{"name": "source", "transport": source}])}');
+        CREATE MATERIALIZED VIEW totals WITH ('connectors' = '{json.dumps([{"name": "log", "transport": target}])}')
             AS SELECT customer, COUNT(*) AS n, SUM(amount) AS total FROM orders GROUP BY customer;
-        CREATE INDEX by_customer ON totals(customer);
     """
 
 
@@ -107,14 +97,12 @@ def expected(folder: Path) -> Counter[tuple[Any, ...]]:
     return Counter((customer, *sums) for customer, sums in found.items())
 
 
-def contents(folder: Path, name: str) -> Counter[tuple[Any, ...]]:
-    """The rows of a target."""
+def contents(folder: Path) -> Counter[tuple[Any, ...]]:
+    """What the log adds up to."""
     try:
-        rows = DeltaTable(str(folder / name)).to_pyarrow_table().to_pylist()
-    except Exception as error:  # noqa: BLE001  it may not be there yet
-        return Counter({(str(error),): 1})
-    if name != "log":
-        return Counter(tuple(row.values()) for row in rows)
+        rows = DeltaTable(str(folder / "log")).to_pyarrow_table().to_pylist()
+    except TableNotFoundError:
+        return Counter()
     found: Counter[tuple[Any, ...]] = Counter()
     for *row, op, _ in sorted((tuple(row.values()) for row in rows), key=lambda each: each[-1]):
         found[tuple(row)] += 1 if op == "i" else -1
@@ -125,34 +113,33 @@ def contents(folder: Path, name: str) -> Counter[tuple[Any, ...]]:
 def wait_until_equal(folder: Path, host: HostProcess) -> None:
     deadline = time.monotonic() + WAIT_S
     wanted = expected(folder)
-    for name in ("merged", "rows", "log"):
-        while (found := contents(folder, name)) != wanted:
-            if time.monotonic() > deadline:
-                stats = host.http.get("/stats", params={"include_connector_errors": True}).json()
-                raise AssertionError(f"{name}\n{found}\n{wanted}\n{json.dumps(stats['inputs'])}\n{json.dumps(stats['outputs'])}")
-            time.sleep(0.2)
+    while (found := contents(folder)) != wanted:
+        if time.monotonic() > deadline:
+            stats = host.http.get("/stats", params={"include_connector_errors": True}).json()
+            raise AssertionError(f"{found}\n{wanted}\n{json.dumps(stats['inputs'])}\n{json.dumps(stats['outputs'])}")
+        time.sleep(0.2)
 
 
 def wait_for_work(writer: Writer, folder: Path) -> None:
     """Let the pipeline deliver something, and the writer go on meanwhile."""
-    before, commits, deadline = contents(folder, "merged"), writer.commits, time.monotonic() + WAIT_S
+    before, commits, deadline = contents(folder), writer.commits, time.monotonic() + WAIT_S
     # To read a table takes much longer than to look at a number.
-    while writer.commits < commits + 15 or contents(folder, "merged") == before:
+    while writer.commits < commits + 15 or contents(folder) == before:
         assert time.monotonic() < deadline, "nothing is delivered"
         time.sleep(0.2)
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("model", ["exactly_once", "at_least_once"])
-def test_the_targets_equal_the_view_after_kills(tmp_path: Path, model: str) -> None:
-    host = HostProcess(tmp_path, {"fault_tolerance": {"model": model, "checkpoint_interval_secs": 2}})
+def test_the_log_of_changes_adds_up_to_the_view_after_kills(tmp_path: Path) -> None:
+    host = HostProcess(tmp_path, {"fault_tolerance": {"model": "at_least_once", "checkpoint_interval_secs": 2}})
     writer = Writer(tmp_path / "orders")
     dice = random.Random()
     host.start(program(tmp_path))
     try:
         wait_until_equal(tmp_path, host)
+        assert host.http.post("/checkpoint").status_code == 200
         writer.start()
-        for _ in range(3):
+        for _ in range(2):
             wait_for_work(writer, tmp_path)
             time.sleep(2 * dice.random())
             host.kill()
@@ -161,14 +148,7 @@ def test_the_targets_equal_the_view_after_kills(tmp_path: Path, model: str) -> N
         writer.stop()
         wait_until_equal(tmp_path, host)
         stats = host.http.get("/stats").json()
-        assert [each["fatal_error"] for each in (*stats["inputs"], *stats["outputs"])] == [None] * 4
+        assert [each["fatal_error"] for each in (*stats["inputs"], *stats["outputs"])] == [None] * 2
         assert stats["inputs"][0]["metrics"]["num_parse_errors"] == 0
     finally:
         host.kill()
-    if model == "exactly_once":
-        steps = [entry["airflow_pipelines.step"] for entry in DeltaTable(str(tmp_path / "log")).history() if _has_rows(entry)]
-        assert len(steps) == len(set(steps)), "a step was written twice"
-
-
-def _has_rows(entry: dict[str, Any]) -> bool:
-    return bool(entry.get("operationMetrics", {}).get("num_added_rows"))

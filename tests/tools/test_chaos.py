@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from airflow_pipelines.engine.storage import checkpoint, durable
 from tests.engine.crash import exit_code
-from tools.chaos import streams
+from tools.chaos import pairs, streams
 from tools.chaos.points import POINTS, Moment, Point, kill_at
+from tools.chaos.systems.base import ChangedSums, Order, WrongTargetError, total
 from tools.model import LostError, Model
 
 
 def test_every_point_is_a_function_that_is_there() -> None:
-    for point in (*POINTS, *streams.POINTS):
+    for point in (*POINTS, *streams.POINTS, *pairs.POINTS):
         _, _, function = point.resolve()
         assert callable(function)
         assert Point.parse(str(point)) == point
@@ -57,3 +60,31 @@ def test_the_model_notices_what_no_kill_may_leave(found: dict[int, int]) -> None
     model.send([(1, 11), (2, None), (3, 30)])
     with pytest.raises(LostError):
         model.settle(found)
+
+
+def sums(customer: str, n: int, amount: str) -> dict[str, Any]:
+    return {"customer": customer, "n": n, "total": Decimal(amount)}
+
+
+def test_a_log_of_changes_adds_up_to_the_view() -> None:
+    log = ChangedSums("log")
+    log.change(None, sums("a", 1, "1.5"))
+    log.change(sums("a", 1, "1.50"), sums("a", 2, "3"))
+    log.change(None, sums("b", 1, "2"))
+    log.change(sums("a", 2, "3"), None)
+    assert log.sums == total([Order(1, "b", Decimal(2))])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, sums("a", 1, "1")),
+        (sums("a", 2, "2"), sums("a", 3, "3")),
+        (sums("b", 1, "1"), None),
+    ],
+)
+def test_a_change_that_comes_twice_or_is_left_out_is_noticed(before: Any, after: Any) -> None:
+    log = ChangedSums("log")
+    log.change(None, sums("a", 1, "1"))
+    with pytest.raises(WrongTargetError, match="a change of"):
+        log.change(before, after)
