@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +34,8 @@ from tools.object_server import object_server
 _ROWS: Final = 8_000_000
 _FILES: Final = 8
 _SMALL_OBJECTS: Final = 1_000
-_ROUNDS: Final = 3
+_ROUNDS: Final = 5
+_TEXT_ROUNDS: Final = 3
 _BUCKET: Final = "benchmark"
 _TARGET: Final = 1.3
 _KEY: Final = "benchmark"
@@ -67,14 +69,18 @@ def _parquet(folder: Path, endpoint: str) -> list[Measurement]:
         "s3_bytes_s3fs": lambda: _bytes_by(_s3fs(endpoint).open),
     }
     took: dict[str, list[float]] = {}
+    processor: dict[str, list[float]] = {}
     for turn in range(_ROUNDS + 1):
         for name, way in ways.items():
+            before = time.process_time()
             seconds = way()
             if turn:
                 took.setdefault(name, []).append(seconds)
+                processor.setdefault(name, []).append(time.process_time() - before)
     ratio = statistics.median(remote / local for remote, local in zip(took["s3"], took["local"], strict=True))
     return [
         *(Measurement(f"connectors.parquet.{name}_s", statistics.median(times), "s") for name, times in took.items()),
+        *(Measurement(f"connectors.parquet.{name}_cpu_s", statistics.median(times), "s") for name, times in processor.items()),
         Measurement("connectors_parquet_s3_over_local", ratio, "x", _TARGET, Bound.AT_MOST),
     ]
 
@@ -110,8 +116,8 @@ def _object_names() -> list[str]:
 
 
 def _text(folder: Path) -> list[Measurement]:
-    plain = statistics.median(_seconds(_local(folder / "t.csv", "csv"), _ROWS // 4) for _ in range(_ROUNDS))
-    packed = statistics.median(_seconds(_local(folder / "t.csv.gz", "csv"), _ROWS // 4) for _ in range(_ROUNDS))
+    plain = statistics.median(_seconds(_local(folder / "t.csv", "csv"), _ROWS // 4) for _ in range(_TEXT_ROUNDS))
+    packed = statistics.median(_seconds(_local(folder / "t.csv.gz", "csv"), _ROWS // 4) for _ in range(_TEXT_ROUNDS))
     return [
         Measurement("connectors.csv.rows_per_s", _ROWS / 4 / plain, "rows/s"),
         Measurement("connectors.csv.gzip_over_plain", packed / plain, "x"),
