@@ -21,14 +21,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/check-java.sh
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'
-	@rm -f $(VENV)/spark-classes.jsa
 	@touch $@
+
+$(VENV)/spark-classes.jsa: $(VENV)/.installed
+	@$(BIN)/airflow-pipelines hosts archive
 
 demo: setup ## Run the example DAG with a real Airflow and a real Spark, step by step
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m dags_examples.demo
 
-test: setup ## Run every test, in two processes with a Spark application each
-	@$(BIN)/python -m tools.class_archive
+test: setup $(VENV)/spark-classes.jsa ## Run every test, in two processes with a Spark application each
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=10
 
 test-fast: setup ## Run the tests that start no JVM, no server and no other program (about a minute)
@@ -50,8 +51,7 @@ lint-imports: setup
 	$(BIN)/lint-imports
 
 # What every process of a test run would otherwise do for itself in a clean checkout.
-warm: setup
-	@$(BIN)/python -m tools.class_archive
+warm: setup $(VENV)/spark-classes.jsa
 	@$(BIN)/python -m pytest --collect-only -o addopts='-p no:schemathesis -p no:terminal'
 
 format: setup ## Format the code

@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+from airflow_pipelines.class_archive import java_options
 from airflow_pipelines.pins import SetupError, check_spark_packages, find_java
 from airflow_pipelines.private_files import OUTPUT_UMASK, PRIVATE_UMASK, current_umask, make_private_folder, private_opener
 from airflow_pipelines.service import processes
@@ -83,6 +84,10 @@ def submit_environment(request: SubmitRequest, home: Path) -> dict[str, str]:
     # Spark's own scripts look for python3 on the path and would otherwise find another environment's.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     environment["SPARK_HOME"] = str(home)
+    # What spark-submit itself adds to the options of the JVM; its own launcher does not read them.
+    environment["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {java_options()}".strip()
+    # The launcher's JVM lives for a moment.
+    environment.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import stat
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
+from airflow_pipelines import class_archive
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import Base, Registry
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
@@ -164,3 +166,19 @@ def test_no_java_is_said_before_anything_is_started(tmp_path: Path, engine: Engi
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SubmitError, match="JAVA_HOME"):
         Launcher(settings(tmp_path), engine, LocalSubmitter()).launch("shared", host_id=HOST, master="local[1]", conf={})
+
+
+def test_hosts_read_the_archive_of_classes_where_there_is_one(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
+    monkeypatch.setattr(class_archive, "ARCHIVE", tmp_path / "spark classes.jsa")
+    submitter = Recorder()
+    Launcher(settings(tmp_path), engine, submitter).launch("shared", host_id=HOST, master="local[2]", conf={})
+    (asked,) = submitter.requests
+    assert submit_environment(asked, tmp_path)["SPARK_SUBMIT_OPTS"] == "-Dmine=1"
+    class_archive.ARCHIVE.touch()
+    options = shlex.split(submit_environment(asked, tmp_path)["SPARK_SUBMIT_OPTS"])
+    assert options[:2] == ["-Dmine=1", f"-XX:SharedArchiveFile={tmp_path}/spark classes.jsa"]
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS")
+    assert submit_environment(asked, tmp_path)["SPARK_SUBMIT_OPTS"].startswith('"-XX:SharedArchiveFile=')

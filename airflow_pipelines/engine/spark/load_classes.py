@@ -1,4 +1,7 @@
-"""Uses Spark as pipelines do, so that its JVM has loaded most classes that they need (see :mod:`tools.class_archive`)."""
+"""Uses Spark as pipelines do, so that its JVM has loaded most classes that they need.
+
+:mod:`airflow_pipelines.class_archive` runs it.
+"""
 
 from __future__ import annotations
 
