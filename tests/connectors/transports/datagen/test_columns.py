@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from airflow_pipelines.connectors.formats.variant import to_json
+from airflow_pipelines.connectors.transports.datagen import fake_texts
 from airflow_pipelines.connectors.transports.datagen.columns import maker_of
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import FieldOptions, Strategy
@@ -135,7 +136,8 @@ def test_variants() -> None:
 
 
 @pytest.mark.parametrize("strategy", [strategy for strategy in Strategy if strategy.is_for_strings])
-def test_texts_that_look_real(strategy: Strategy) -> None:
+def test_texts_that_look_real(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_texts, "POOL", 64)
     found = made("VARCHAR", 50, strategy=strategy.value)
     assert len(set(found)) > 1
 
