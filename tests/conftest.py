@@ -11,7 +11,9 @@ from airflow_pipelines.class_archive import java_options
 # it Java reserves a fifth of its usual code cache, which a quarter of the suite fills: then Java finds and compiles the same code
 # again and again, and Spark hangs. Concurrent garbage collection takes a processor that tests need. The stack is that of hosts.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xss4m"
-os.environ.setdefault("JDK_JAVA_OPTIONS", f"{_JAVA} {java_options()}")
+os.environ.setdefault("JDK_JAVA_OPTIONS", _JAVA)
+# Not for all of Java: a JVM with other jars would read the archive in vain.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
 # Hypothesis measures by the clock on the wall, so that other work of the machine would make tests fail. In a clean checkout the
 # first test with text also makes its tables of characters, which takes a second and counts as drawing.
