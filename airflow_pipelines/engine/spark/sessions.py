@@ -58,8 +58,6 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.sql.ui.retainedExecutions": "20",
     # Each query's plan is formatted for that page. In the default form this takes a tenth of a small query's time.
     "spark.sql.ui.explainMode": "simple",
-    # The code of so many queries stays compiled. A few pipelines have more than Spark's 100, and each step would compile them anew.
-    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
