@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -26,6 +27,7 @@ _NO_GROUP: Final = "airflow-pipelines-stream-program"
 """The client wants one, also when nothing is committed."""
 _NO_LIMIT_MS: Final = 86_400_000
 _NO_TIMESTAMP: Final = 0
+_CLOSE_S: Final = 5.0
 
 _Key = tuple[str, int]
 
@@ -220,7 +222,15 @@ class KafkaReading:
             _log.warning("%s: the offsets of group %s were not committed: %s", self._where, self._settings.group, error.str())
 
     def close(self) -> None:
-        """Let go of the brokers, and commit what was not committed yet."""
+        """Commit what was not committed yet, and let go of the brokers. Those that are away are not waited for."""
+        closing = threading.Thread(target=self._close, name=f"closes {self._where}", daemon=True)
+        closing.start()
+        # The client waits without a limit for the answer to a commit.
+        closing.join(_CLOSE_S)
+        if closing.is_alive():
+            _log.warning("%s: no broker has answered for %s s, so the group may not have the last offsets", self._where, _CLOSE_S)
+
+    def _close(self) -> None:
         if self._commits and not self._problems.are_serious:
             places = [TopicPartition(*key, offset) for key, offset in self._commits.items()]
             try:
@@ -309,7 +319,7 @@ class PartitionReader(SourceReader):
     def _polled(self, values: list[Any], timestamps: list[int | None]) -> Polled:
         if not self._waiting:
             # Nothing is left out between here and what is wanted next.
-            self.next_offset = max(self.next_offset, self.wanted)
+            self.next_offset = self.wanted
             if self._has_come_to_stop:
                 self.is_finished = True
                 self._client.unassign(self.key)

@@ -30,22 +30,20 @@ def test_everything_comes_once_when_the_broker_goes_and_comes_back(
     job = env.execute_async()
     own.send(source, "a", "b")
     own.until(lambda: len(own.read(target)) == 2)
-    with caplog.at_level(logging.WARNING):
-        # The program has nothing to do.
-        own.broker.stop()
-        own.until(lambda: f"KafkaSource {source}: no broker at {own.address} answers" in caplog.text)
-        own.broker.start()
-        own.send(source, "c", partition=1)
-        own.until(lambda: len(own.read(target)) == 3)
-        assert f"KafkaSource {source}: a broker answers again" in caplog.text
     # It reads, writes or commits.
-    own.send(source, "d")
+    own.send(source, "c", partition=1)
     own.broker.kill()
     own.broker.start()
-    own.send(source, "e", partition=1)
-    own.until(lambda: len(own.read(target)) >= 5)
+    own.send(source, "d")
+    own.until(lambda: len(own.read(target)) >= 4)
+    written = own.read(target)
+    own.until(lambda: sum(own.committed(source, source).values()) == 4)
+    with caplog.at_level(logging.WARNING):
+        # It has nothing to do.
+        own.broker.stop()
+        own.until(lambda: f"KafkaSource {source}: no broker at {own.address} answers" in caplog.text)
     job.cancel().result()
-    assert sorted(record.value or b"" for record in own.read(target)) == [b"a", b"b", b"c", b"d", b"e"]
+    assert sorted(record.value or b"" for record in written) == [b"a", b"b", b"c", b"d"]
 
 
 @pytest.fixture(scope="module")

@@ -284,8 +284,35 @@ def test_records_that_were_removed_before_they_were_read_are_an_error_unless_it_
     with caplog.at_level(logging.WARNING):
         last = Run(goes_on.build(), kept)
         assert last.until(kafka, 1) == ["a7"]
+    kept = last.checkpoint()
     last.runner.abort()
+    kafka.send(topic, "a8")
+    then = Run(builder(kafka).set_partitions([KafkaTopicPartition(topic, 0)]).build(), kept)
+    assert then.until(kafka, 1) == ["a8"]
+    then.runner.abort()
     assert f"offset 5 of partition 0 of {topic} is not there any more; reading goes on at 7" in caplog.text
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning_and_goes_on_there(kafka: Kafka) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, "a", "b", "c")
+    build = builder(kafka).set_topics(topic).set_property("auto.offset.reset", "earliest")
+    run = Run(build.build())
+    run.until(kafka, 3)
+    kept = run.checkpoint()
+    run.runner.abort()
+    kafka.drop(topic)
+    kafka.until(lambda: topic not in kafka.admin.list_topics(timeout=5).topics)
+    kafka.create(topic)
+    kafka.send(topic, "x")
+    again = Run(build.build(), kept)
+    assert again.until(kafka, 1) == ["x"]
+    kept = again.checkpoint()
+    again.runner.abort()
+    kafka.send(topic, "y")
+    last = Run(build.build(), kept)
+    assert last.until(kafka, 1) == ["y"]
+    last.runner.abort()
 
 
 def test_a_partition_that_is_far_ahead_of_what_is_wanted_waits_and_comes_in_order(kafka: Kafka) -> None:
