@@ -150,6 +150,22 @@ def test_the_programs_with_metadata_and_with_avro(make: Make, kafka: Kafka, sche
     )
     wait_until(lambda: parts() == {"nut": Decimal("2.25")}, pipeline, "an update, and a row that went")
     assert [record.value for record in kafka.read("parts") if decoded(record.key or b"")["part"] == "bolt"][-1] is None
+    # A message needs a schema that is not known yet, and the registry is away.
+    schema_registry.status = 503
+    newer = schema_registry.add("stock-value", {**ENVELOPE, "doc": "newer"})
+    added = {"before": None, "after": stock(4, "nut", "1.00"), "op": "c"}
+    kafka.send("stock", change("c", None, stock(5, "gear", "7.00")), encoded(ENVELOPE, added, newer))
+
+    def health() -> str:
+        [source] = [each for each in pipeline.stats()["inputs"] if each["endpoint_name"] == "stock.topic"]
+        return str(source["health"]["status"])
+
+    wait_until(lambda: health() == "Unhealthy", pipeline, "a missing registry is shown")
+    schema_registry.status = None
+    wait_until(
+        lambda: parts() == {"nut": Decimal("3.25"), "gear": Decimal("7.00")}, pipeline, "it goes on, and reads nothing twice"
+    )
+    assert health() == "Healthy"
     wait_until(lambda: pipeline.query("SELECT COUNT(*) AS n FROM clicks") == [{"n": 3}], pipeline, "the clicks")
     at = "2023-11-14T22:13:20"
     first, second, third = pipeline.query("SELECT * FROM clicks ORDER BY url")
