@@ -9,10 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
+from airflow_pipelines import Pipeline, PipelineClient
+from tests.datastream.test_examples import PRINTED
 from tests.integration.airflow_live import LiveAirflow
 
 # Airflow fails a task whose answer comes while its worker is still leaving; people are slower than that.
@@ -28,6 +31,9 @@ def airflow(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Itera
         shutil.copytree(repository / "dags_examples" / name, dags / name)
     for name in ("student_grades.py", "fraud_stream.py", ".airflowignore"):
         shutil.copy(repository / "dags_examples" / name, dags)
+    shutil.copytree(repository / "examples", dags / "examples")
+    with (dags / ".airflowignore").open("a") as ignored:
+        ignored.write("\nexamples/\n")
     for dag in (repository / "tests" / "integration" / "dags").glob("*.py"):
         shutil.copy(dag, dags)
     extra = {"home": str(pipelines), "deployer": "dedicated", "spark_conn_id": "spark_here"}
@@ -115,3 +121,18 @@ def test_a_stream_program_keeps_its_state_over_a_change(airflow: LiveAirflow) ->
     assert (change["approved"], change["diff_text"]) == (True, "~ operator tiny_then_large")
     # Her tiny payment came before the change, and the limit that makes this one large with it.
     assert run.xcom("second_alerts")["rows"] == [alice, {"account": "dora", "alerts": 1, "largest": "300.0"}]
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(300)
+def test_a_stream_program_prints_what_the_script_prints(airflow: LiveAirflow) -> None:
+    airflow.trigger("examples").wait_for_success(timeout_s=240)
+    with PipelineClient(home=airflow.environment["AIRFLOW_PIPELINES_HOME"]) as client:
+        for name in ("fraud", "late_data"):
+            assert _printed(Pipeline.get(name, client)) == PRINTED[name]
+
+
+def _printed(pipeline: Pipeline) -> list[str]:
+    """What the program has printed, from the log of its only run."""
+    until_the_end = takewhile(lambda line: "now Suspended" not in line, pipeline.logs())
+    return [text for _, found, text in (line.partition("stdout: ") for line in until_the_end) if found]
