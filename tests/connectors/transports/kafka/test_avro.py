@@ -6,6 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
@@ -18,17 +21,11 @@ from tests.fixtures.schema_registry import SchemaRegistryServer
 
 SCHEMA = '{"type": "record", "name": "p", "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}]}'
 __all__ = ["opened"]
-ITS_CLIENT = "confluent_kafka.schema_registry.avro"
-"""Needs libraries that the connectors do not."""
 
 
 def test_what_another_producer_wrote(kafka: Kafka, schema_registry: SchemaRegistryServer, opened: Open) -> None:
-    client = pytest.importorskip(ITS_CLIENT)
-    from confluent_kafka.schema_registry import SchemaRegistryClient
-    from confluent_kafka.serialization import MessageField, SerializationContext
-
     topic = kafka.topic()
-    serialize = client.AvroSerializer(SchemaRegistryClient({"url": schema_registry.url}), SCHEMA)
+    serialize = AvroSerializer(SchemaRegistryClient({"url": schema_registry.url}), SCHEMA)
     where = SerializationContext(topic, MessageField.VALUE)
     kafka.send(topic, *(serialize({"id": number, "name": f"n{number}"}, where) for number in range(3)))
     kafka.send(topic, b"poison", None)
@@ -39,16 +36,12 @@ def test_what_another_producer_wrote(kafka: Kafka, schema_registry: SchemaRegist
 
 
 def test_what_another_consumer_reads(kafka: Kafka, schema_registry: SchemaRegistryServer, opened: Open) -> None:
-    client = pytest.importorskip(ITS_CLIENT)
-    from confluent_kafka.schema_registry import SchemaRegistryClient
-    from confluent_kafka.serialization import MessageField, SerializationContext
-
     topic = kafka.topic()
     output = opened(topic, key=("id",), config={"registry_urls": [schema_registry.url], "update_format": "confluent_jdbc"})
     table = pa.table({"id": [1, 2, 2], "name": ["a", "b", "c"], WEIGHT: pa.array([-1, -1, 1])})
     records, size = output.write(1, ChangesInMemory(table, ("id",)))
     found = kafka.read(topic)
-    deserialize = client.AvroDeserializer(SchemaRegistryClient({"url": schema_registry.url}))
+    deserialize = AvroDeserializer(SchemaRegistryClient({"url": schema_registry.url}))
     of_key, of_value = (SerializationContext(topic, each) for each in (MessageField.KEY, MessageField.VALUE))
     keys = [deserialize(record.key, of_key) for record in found]
     values = [deserialize(record.value, of_value) for record in found]
