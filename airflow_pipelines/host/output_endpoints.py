@@ -143,12 +143,10 @@ class OutputEndpoints:
             delta = deltas.get(output.view)
             if output.name not in outputs or delta is None or delta.rows == 0:
                 continue
-            if not output.keep(step, delta):
-                self._flush(output, program, epoch)
-                part = self._part(output.view, step, epoch, delta, program)
-                output.write(part, self._in_order(part, output.key))
-            elif output.has_to_flush:
-                self._flush(output, program, epoch)
+            # Not by its buffer: the earlier run may have written part of what would be together now, and a target that has a step
+            # tells only by its number that it has those before it.
+            part = self._part(output.view, step, epoch, delta, program)
+            output.write(part, self._in_order(part, output.key))
 
     def attach(self, listener: Listener) -> None:
         """Give a listener the deltas of all steps from now on."""
@@ -180,14 +178,13 @@ class OutputEndpoints:
             if ended or output.has_to_flush:
                 self._flush(output, self._program)
 
-    def flush(self, program: Program, epoch: int | None = None) -> None:
+    def flush(self, program: Program) -> None:
         """Write the buffers of all outputs, or have their contents wait for their turn.
 
         :param program: the one whose changes they keep
-        :param epoch: that of the run that committed them; None for this run
         """
         for output in self._by_name.values():
-            self._flush(output, program, epoch)
+            self._flush(output, program)
 
     @property
     def until_flush(self) -> float | None:
@@ -272,9 +269,8 @@ class OutputEndpoints:
             if takers:
                 self.tell(changes(), takers, snapshot=False)
 
-    def _flush(self, output: OutputEndpoint, program: Program, epoch: int | None = None) -> None:
-        of_run = self._epoch if epoch is None else epoch
-        output.flush(lambda step, delta: self._part(output.view, step, of_run, delta, program))
+    def _flush(self, output: OutputEndpoint, program: Program) -> None:
+        output.flush(lambda step, delta: self._part(output.view, step, self._epoch, delta, program))
 
     @staticmethod
     def _part(relation: str, step: int, epoch: int, delta: Batch, program: Program) -> StepChanges:

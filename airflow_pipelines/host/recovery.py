@@ -116,7 +116,5 @@ class Recovery:
             step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
             live.endpoints.outputs.deliver_again(step.number, saved.epoch, step.view_deltas, circuit.program, outputs)
-        # The counters say that the outputs have all of this.
-        live.endpoints.outputs.flush(circuit.program, saved.epoch)
         if saved.records:
             live.log.info("replayed %d committed steps from the journal", len(saved.records))
