@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -43,6 +44,9 @@ def test_everything_comes_once_when_the_broker_goes_and_comes_back(
         own.broker.stop()
         own.until(lambda: f"KafkaSource {source}: no broker at {own.address} answers" in caplog.text)
     job.cancel().result()
+    # What could not say farewell goes on trying for as long as this process lives, also where another program listens by then.
+    own.broker.start()
+    own.until(lambda: not any(thread.name.startswith("closes ") for thread in threading.enumerate()))
     assert sorted(record.value or b"" for record in written) == [b"a", b"b", b"c", b"d"]
 
 
