@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from itertools import takewhile
 from pathlib import Path
@@ -16,8 +15,8 @@ from sqlalchemy.pool import NullPool
 
 from airflow_pipelines import Pipeline, PipelineBuilder, PipelineClient, PipelineFailedError
 from airflow_pipelines.runtime_config import RuntimeConfig
+from tests.fixtures.postgresql import PASSWORD, Database
 from tests.fixtures.sdk import eventually
-from tools.postgres_server import PASSWORD_USER
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -93,7 +92,7 @@ from airflow_pipelines.datastream import StreamExecutionEnvironment, Types, Wate
 from airflow_pipelines.datastream.connectors import JdbcConnectionOptions, JdbcSink, JdbcSource
 
 order = Types.ROW_NAMED(["id", "customer"], [Types.LONG(), Types.STRING()])
-connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:postgresql://${env:SHOP}/postgres")
+connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:postgresql://${env:SHOP}")
 connection = connection.with_user_name("guarded").with_password("${secret:shop/password}").build()
 orders = JdbcSource.builder().set_connection_options(connection).set_table("orders").set_type_info(order)
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -106,29 +105,25 @@ env.execute()
 
 
 @pytest.fixture
-def shop(database_url: str) -> Iterator[Engine]:
+def shop(database: Database, password_user: str) -> Engine:
     """Tables of a user who has to name a password."""
-    url = make_url(database_url).set(drivername="postgresql+psycopg")
+    url = make_url(database.url).set(drivername="postgresql+psycopg")
     owner = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with owner.begin() as connection:
         for statement in (
-            f"CREATE ROLE {PASSWORD_USER} LOGIN PASSWORD 'open sesame'",
             "CREATE TABLE orders (id BIGINT PRIMARY KEY, customer TEXT)",
             "CREATE TABLE counts (customer TEXT PRIMARY KEY, n INT)",
             "INSERT INTO orders VALUES (1, 'ann'), (2, 'bob'), (3, 'ann')",
-            f"GRANT ALL ON orders, counts TO {PASSWORD_USER}",
+            f"GRANT ALL ON orders, counts TO {password_user}",
         ):
             connection.execute(text(statement))
-    yield owner
-    with owner.begin() as connection:
-        connection.execute(text("DROP TABLE orders, counts"))
-        connection.execute(text(f"DROP ROLE {PASSWORD_USER}"))
+    return owner
 
 
 def test_a_database_is_read_and_written_with_a_password_that_is_in_no_program(
     embedded_client: PipelineClient, pipeline_name: str, shop: Engine
 ) -> None:
-    config = RuntimeConfig(env={"SHOP": f"{shop.url.host}:{shop.url.port}"})
+    config = RuntimeConfig(env={"SHOP": f"{shop.url.host}:{shop.url.port}/{shop.url.database}"})
     program = {"program.py": DATABASE}
     pipeline = PipelineBuilder(embedded_client, pipeline_name, "", stream_program=program, runtime_config=config)
     made = pipeline.create(timeout_s=120)
@@ -138,7 +133,7 @@ def test_a_database_is_read_and_written_with_a_password_that_is_in_no_program(
     made.start(timeout_s=120)
     with pytest.raises(PipelineFailedError, match="password authentication failed"):
         made.wait_for_completion(timeout_s=60)
-    embedded_client.put("/v0/secrets/shop/password", json={"value": "open sesame"})
+    embedded_client.put("/v0/secrets/shop/password", json={"value": PASSWORD})
     made.start(timeout_s=120)
     made.wait_for_completion(timeout_s=60)
     made.stop(force=False, timeout_s=60)
@@ -147,4 +142,4 @@ def test_a_database_is_read_and_written_with_a_password_that_is_in_no_program(
     log = "".join(takewhile(lambda line: "now Suspended" not in line, made.logs()))
     shown = log + json.dumps(embedded_client.get(f"/v0/pipelines/{pipeline_name}"))
     assert "wrong horse" not in shown
-    assert "open sesame" not in shown
+    assert PASSWORD not in shown

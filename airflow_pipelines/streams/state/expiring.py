@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.state.slotted import Slotted
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.state.views import ListState, MapState, SlottedValue
@@ -14,29 +15,13 @@ Stamped: TypeAlias = tuple[int, Any]
 """When it was written, and the value."""
 
 
-class _Expiring:
-    __slots__ = ("_clock", "_slot", "_store", "_ttl")
+class _Expiring(Slotted):
+    __slots__ = ("_clock", "_ttl")
 
     def __init__(self, store: KeyedStore, slot: Any, ttl: TimeToLive, clock: StepClock) -> None:
-        self._store = store
-        self._slot = slot
+        super().__init__(store, slot)
         self._ttl = ttl
         self._clock = clock
-
-    def at(self, slot: Any) -> Self:
-        """Show what is kept under another slot.
-
-        :param slot: the slot
-        :returns: this view
-        """
-        self._slot = slot
-        return self
-
-    def clear(self) -> None:
-        """Drop what is kept for the current key."""
-        entry = self._store.entry
-        if entry.values.pop(self._slot, None) is not None and not entry.is_changed:
-            entry.note_change()
 
     def _expired(self, stamped: Stamped) -> bool:
         return stamped[0] + self._ttl.milliseconds <= self._clock.now

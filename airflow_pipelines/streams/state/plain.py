@@ -6,41 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from airflow_pipelines.streams.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
-from airflow_pipelines.streams.state.store import KeyedStore
+from airflow_pipelines.streams.state.slotted import Slotted
 from airflow_pipelines.streams.state.views import AggregatingState, ListState, MapState, ReducingState, SlottedValue
 from airflow_pipelines.streams.values import ATOMIC
 
 
-class _Slotted:
-    """Kept under one slot of each key's values.
-
-    What is kept may be changed in place by the function that got it; since nobody would notice, reading something that can
-    change counts as writing.
-    """
-
-    __slots__ = ("_slot", "_store")
-
-    def __init__(self, store: KeyedStore, slot: Any) -> None:
-        self._store = store
-        self._slot = slot
-
-    def at(self, slot: Any) -> Self:
-        """Show what is kept under another slot.
-
-        :param slot: the slot
-        :returns: this view
-        """
-        self._slot = slot
-        return self
-
-    def clear(self) -> None:
-        """Drop what is kept for the current key."""
-        entry = self._store.entry
-        if entry.values.pop(self._slot, None) is not None and not entry.is_changed:
-            entry.note_change()
-
-
-class PlainValue(_Slotted, SlottedValue):
+class PlainValue(Slotted, SlottedValue):
     """A value that does not expire."""
 
     __slots__ = ()
@@ -64,7 +35,7 @@ class PlainValue(_Slotted, SlottedValue):
             entry.note_change()
 
 
-class PlainList(_Slotted, ListState):
+class PlainList(Slotted, ListState):
     """A list whose elements do not expire."""
 
     __slots__ = ()
@@ -109,7 +80,7 @@ class PlainList(_Slotted, ListState):
             entry.note_change()
 
 
-class PlainMap(_Slotted, MapState):
+class PlainMap(Slotted, MapState):
     """A map whose entries do not expire."""
 
     __slots__ = ()

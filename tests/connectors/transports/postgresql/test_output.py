@@ -28,7 +28,7 @@ from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import PIPELINE
-from tests.fixtures.postgresql import PASSWORD_USER, Database
+from tests.fixtures.postgresql import Database
 
 TOTALS = relation(col("name", "VARCHAR"), col("total", "BIGINT"), name="totals")
 TABLE = "CREATE TABLE totals (name text PRIMARY KEY, total bigint, note text DEFAULT 'new')"
@@ -370,14 +370,13 @@ def test_names_in_other_schemas_and_cases(database: Database) -> None:
         opened(database, table="a.b.c")
 
 
-def test_wrong_credentials_are_not_shown(database: Database) -> None:
-    database.execute(f"DROP ROLE IF EXISTS {PASSWORD_USER}", f"CREATE ROLE {PASSWORD_USER} LOGIN PASSWORD 'right'")
+def test_wrong_credentials_are_not_shown(database: Database, password_user: str) -> None:
     with pytest.raises(ConnectorFailure, match="password authentication failed") as failure:
-        opened(database, uri=f"postgresql://{PASSWORD_USER}:s3cret@127.0.0.1:{database.server.port}/{database.name}")
+        opened(database, uri=f"postgresql://{password_user}:s3cret@127.0.0.1:{database.server.port}/{database.name}")
     assert "s3cret" not in str(failure.value)
     assert not isinstance(failure.value, TransientConnectorFailure)
     with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(f"postgresql://{PASSWORD_USER}:s3cret@127.0.0.1:{database.server.port}/{database.name}")
+        psycopg.connect(f"postgresql://{password_user}:s3cret@127.0.0.1:{database.server.port}/{database.name}")
 
 
 def test_a_table_that_is_to_equal_the_view_needs_an_index() -> None:

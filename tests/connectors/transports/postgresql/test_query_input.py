@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import replace
 from decimal import Decimal
+from urllib.parse import quote
 
 import pytest
 
@@ -16,7 +17,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import errors, opened, read_all, rows
-from tests.fixtures.postgresql import PASSWORD_USER, Database
+from tests.fixtures.postgresql import PASSWORD, Database
 
 ONE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"))
 SCALARS = {
@@ -194,10 +195,9 @@ def failure_of(database: Database, uri: str, text: str = "SELECT 1 AS id") -> Co
     return failure.value
 
 
-def test_what_goes_wrong_is_said_without_the_password(database: Database) -> None:
+def test_what_goes_wrong_is_said_without_the_password(database: Database, password_user: str) -> None:
     port = database.server.port
-    database.execute(f"DROP ROLE IF EXISTS {PASSWORD_USER}", f"CREATE ROLE {PASSWORD_USER} LOGIN PASSWORD 'right'")
-    refused = failure_of(database, f"postgresql://{PASSWORD_USER}:s3cret@127.0.0.1:{port}/{database.name}")
+    refused = failure_of(database, f"postgresql://{password_user}:s3cret@127.0.0.1:{port}/{database.name}")
     assert "password authentication failed" in str(refused)
     assert "Check user and password in 'uri'" in str(refused)
     assert not isinstance(refused, TransientConnectorFailure)
@@ -211,7 +211,7 @@ def test_what_goes_wrong_is_said_without_the_password(database: Database) -> Non
     missing = failure_of(database, database.url, "SELECT id FROM orders")
     assert 'relation "orders" does not exist' in str(missing)
     assert not isinstance(missing, TransientConnectorFailure)
-    guarded = f"postgresql://{PASSWORD_USER}:right@127.0.0.1:{port}/{database.name}"
+    guarded = f"postgresql://{password_user}:{quote(PASSWORD)}@127.0.0.1:{port}/{database.name}"
     database.execute("CREATE TABLE secret (id int8)")
     assert "permission denied for table secret. Give the user in 'uri' the right" in str(
         failure_of(database, guarded, "SELECT * FROM secret")
