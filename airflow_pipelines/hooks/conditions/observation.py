@@ -1,0 +1,86 @@
+"""What one poll saw of a pipeline, and which troubles of a poll pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_pipelines.contract.enums import PipelineStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.errors import PipelineAPIError, PipelinesError
+
+_TRANSIENT_STATUS_CODES = frozenset({408, 429, 500, 502, 504})
+# A runtime request in one of these phases is early, not wrong.
+_PHASE_CODES = frozenset(
+    {
+        ErrorCode.AWAITING_APPROVAL,
+        ErrorCode.BOOTSTRAP_IN_PROGRESS,
+        ErrorCode.INITIALIZING,
+        ErrorCode.PIPELINE_INTERACTION_NOT_DEPLOYED,
+        ErrorCode.PIPELINE_INTERACTION_UNREACHABLE,
+        ErrorCode.PIPELINE_UNAVAILABLE,
+        ErrorCode.RESTORE_IN_PROGRESS,
+        ErrorCode.SUSPENDED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A GET below a pipeline's own path: ``tail`` such as ``/stats``, and query parameters."""
+
+    tail: str
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one poll found of a pipeline.
+
+    :param descriptor: the pipeline with the status selector, None when there is no such pipeline
+    :param at: seconds since the epoch
+    :param answer: what the condition's own request got, None when it was not asked or refused
+    :param refusal: the error that request got
+    """
+
+    descriptor: Mapping[str, Any] | None
+    at: float
+    answer: Mapping[str, Any] | None = None
+    refusal: PipelineAPIError | None = None
+
+    @property
+    def status(self) -> PipelineStatus:
+        """The pipeline's status; NOT_FOUND when there is none."""
+        if self.descriptor is None:
+            return PipelineStatus.NOT_FOUND
+        return PipelineStatus.from_str(str(self.descriptor["deployment_status"]))
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the pipeline is stopped, or on its way there, and nobody asked for it to run."""
+        return (
+            self.descriptor is not None
+            and self.status in (PipelineStatus.STOPPED, PipelineStatus.STOPPING)
+            and self.descriptor.get("deployment_desired_status") == "Stopped"
+        )
+
+    @property
+    def deployment_error(self) -> Mapping[str, Any] | None:
+        """The error that took the pipeline down, or None."""
+        return (self.descriptor or {}).get("deployment_error") or None
+
+
+def is_transient(error: PipelinesError | ConnectionError) -> bool:
+    """Whether trying again may help: the service was not reached, is overloaded, or failed for a reason of its own."""
+    if isinstance(error, PipelineAPIError):
+        return error.status_code in _TRANSIENT_STATUS_CODES or (error.status_code == 503 and error.error_code not in _PHASE_CODES)
+    return isinstance(error, (ConnectionError, TimeoutError))
+
+
+def describe_deployment_error(error: Mapping[str, Any] | None) -> str:
+    """A deployment error as text: its code and its message, which ends with the host's last log lines when the host was lost."""
+    if not error:
+        return "no error was recorded"
+    code = error.get("error_code")
+    return f"{code}: {error.get('message', '')}" if code else str(error.get("message", ""))
