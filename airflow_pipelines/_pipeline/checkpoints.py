@@ -88,29 +88,63 @@ class PipelineCheckpoints(PipelineBase):
         """
         return [CheckpointMetadata.from_dict(entry) for entry in self.client.get(self._path("checkpoints", "remote"))]
 
-    def sync_checkpoint(self, wait: bool = False, timeout_s: float | None = None) -> str:
-        """Copy the newest checkpoint to the object store that the pipeline's storage configuration names.
+    def sync_checkpoint(
+        self,
+        wait: bool = False,
+        timeout_s: float | None = None,
+        *,
+        checkpoint: UUID | None = None,
+        retention_min_count: int | None = None,
+        retention_min_age: float | None = None,
+    ) -> str:
+        """Copy a checkpoint to the object store that the pipeline's storage configuration names, and remove outdated copies there.
 
         :param wait: whether to wait until it is copied
         :param timeout_s: seconds to wait at most; None waits without limit
+        :param checkpoint: which checkpoint; None for the newest
+        :param retention_min_count: so many of the newest copies are kept; None for as many as the configuration says
+        :param retention_min_age: copies of so many days are kept; None for as many as the configuration says
         :returns: the checkpoint's UUID, for :meth:`sync_checkpoint_status`
-        :raises PipelineAPIError: when there is no checkpoint yet, or no object store is configured
+        :raises PipelineAPIError: when there is no such checkpoint, or no object store is configured
         :raises RuntimeError: when the awaited sync fails, or the pipeline stops
         :raises PipelineTimeoutError: when it is not complete in time
         """
-        return str(self.sync_checkpoint_response(wait, timeout_s)["checkpoint_uuid"])
+        answer = self.sync_checkpoint_response(
+            wait,
+            timeout_s,
+            checkpoint=checkpoint,
+            retention_min_count=retention_min_count,
+            retention_min_age=retention_min_age,
+        )
+        return str(answer["checkpoint_uuid"])
 
-    def sync_checkpoint_response(self, wait: bool = False, timeout_s: float | None = None) -> dict[str, Any]:
-        """Copy the newest checkpoint to the object store, as :meth:`sync_checkpoint` does.
+    def sync_checkpoint_response(
+        self,
+        wait: bool = False,
+        timeout_s: float | None = None,
+        *,
+        checkpoint: UUID | None = None,
+        retention_min_count: int | None = None,
+        retention_min_age: float | None = None,
+    ) -> dict[str, Any]:
+        """Copy a checkpoint to the object store, as :meth:`sync_checkpoint` does.
 
         :param wait: whether to wait until it is copied
         :param timeout_s: seconds to wait at most; None waits without limit
+        :param checkpoint: which checkpoint; None for the newest
+        :param retention_min_count: so many of the newest copies are kept; None for as many as the configuration says
+        :param retention_min_age: copies of so many days are kept; None for as many as the configuration says
         :returns: the service's answer: ``checkpoint_uuid``, and the ``incarnation_uuid`` of the pipeline
-        :raises PipelineAPIError: when there is no checkpoint yet, or no object store is configured
+        :raises PipelineAPIError: when there is no such checkpoint, or no object store is configured
         :raises RuntimeError: when the awaited sync fails, or the pipeline stops
         :raises PipelineTimeoutError: when it is not complete in time
         """
-        answer: dict[str, Any] = self.client.post(self._path("checkpoint", "sync"))
+        params = {
+            "checkpoint_uuid": None if checkpoint is None else str(checkpoint),
+            "retention_min_count": retention_min_count,
+            "retention_min_age": retention_min_age,
+        }
+        answer: dict[str, Any] = self.client.post(self._path("checkpoint", "sync"), params=params)
         uuid = str(answer["checkpoint_uuid"])
         if wait:
             last = "nothing"
@@ -119,11 +153,9 @@ class PipelineCheckpoints(PipelineBase):
                 nonlocal last
                 last = self._raise_if_down(f"the sync of checkpoint {uuid}")
                 synced = self._sync_status()
+                last = f"newest synced checkpoint {_newest_synced(synced) or 'none'}, {last}"
                 status = _sync_outcome(synced, uuid)
-                newest = _newest_synced(synced)
-                last = f"newest synced checkpoint {newest or 'none'}, {last}"
-                superseded = newest is not None and newest > UUID(uuid)
-                return CheckpointStatus.Success if superseded else None if status == CheckpointStatus.Unknown else status
+                return None if status == CheckpointStatus.Unknown else status
 
             what = f"the sync of checkpoint {uuid} of pipeline {self.name!r}"
             status = wait_until(outcome, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
@@ -154,13 +186,10 @@ class PipelineCheckpoints(PipelineBase):
 
 
 def _sync_outcome(answer: dict[str, Any], uuid: str) -> CheckpointStatus:
-    wanted = UUID(uuid)
-    failure = answer.get("failure")
-    if any(answer.get(key) and UUID(answer[key]) == wanted for key in ("success", "periodic")):
-        return CheckpointStatus.Success
-    if failure and UUID(str(failure["uuid"])) == wanted:
-        return CheckpointStatus.Failure._with_error(failure.get("error"))
-    return CheckpointStatus.Unknown
+    ended = next((copy for copy in answer["copies"] if UUID(copy["uuid"]) == UUID(uuid)), None)
+    if ended is None:
+        return CheckpointStatus.Unknown
+    return CheckpointStatus.Success if ended["error"] is None else CheckpointStatus.Failure._with_error(ended["error"])
 
 
 def _newest_synced(answer: dict[str, Any]) -> UUID | None:

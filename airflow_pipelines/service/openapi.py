@@ -262,12 +262,23 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         "Diagnostic information as a ZIP file", answer=TEXT | {"format": "binary"}, kinds=(BYTES,)
     ),
     "GET /v0/pipelines/{name}/checkpoint/sync_status": Operation(
-        "The last copies of checkpoints", answer=OBJECT, failures=_RUNTIME
+        "The last copies of checkpoints",
+        (Parameter("incarnation_uuid", TEXT | {"format": "uuid"}),),
+        answer=OBJECT,
+        failures=_RUNTIME,
     ),
     "GET /v0/pipelines/{name}/steps": Operation("Figures of the newest steps", answer=LIST, failures=_RUNTIME),
     "POST /v0/pipelines/{name}/checkpoint": Operation("Ask for a checkpoint", answer=OBJECT, failures=_RUNTIME),
     "POST /v0/pipelines/{name}/checkpoint/sync": Operation(
-        "Copy the newest checkpoint to the object store", status="202", answer=OBJECT, failures=_RUNTIME
+        "Copy a checkpoint to the object store",
+        (
+            Parameter("checkpoint_uuid", TEXT | {"format": "uuid"}),
+            Parameter("retention_min_count", {"type": "integer", "minimum": 0}),
+            Parameter("retention_min_age", {"type": "number", "minimum": 0}),
+        ),
+        status="202",
+        answer=OBJECT,
+        failures=_RUNTIME,
     ),
     "POST /v0/pipelines/{name}/clock/advance": Operation(
         "Move the clock of a pipeline that is driven by requests",

@@ -44,16 +44,32 @@ def test_sync_checkpoint(service: Scripted) -> None:
     pipeline = pipeline_of(service, up("Running"))
     service.on("POST pipelines/p/checkpoint/sync", (202, {"checkpoint_uuid": NEW}))
     status = "GET pipelines/p/checkpoint/sync_status"
-    nothing = {"success": None, "failure": None, "periodic": None}
+    nothing: dict[str, object] = {"success": None, "failure": None, "periodic": None, "copies": []}
+
+    def ended(*uuids: str, error: str | None = None) -> dict[str, object]:
+        return nothing | {"success": uuids[-1], "copies": [{"uuid": uuid, "error": error} for uuid in uuids]}
+
     service.on(status, nothing)
     assert pipeline.sync_checkpoint() == NEW
     assert pipeline.sync_checkpoint_status(NEW) == CheckpointStatus.Unknown
     assert pipeline.last_successful_checkpoint_sync() is None
-    service.on(status, nothing, nothing | {"success": OLD}, nothing | {"success": NEW, "periodic": OLD})
+    service.on(status, nothing, ended(OLD), ended(OLD, NEW))
     assert pipeline.sync_checkpoint(wait=True, timeout_s=5) == NEW
     assert pipeline.sync_checkpoint_status(NEW) == CheckpointStatus.Success
     assert pipeline.last_successful_checkpoint_sync() == UUID(NEW)
-    service.on(status, nothing | {"failure": {"uuid": NEW, "error": "Forbidden"}})
+    service.on(status, ended(NEW, error="Forbidden"))
     assert pipeline.sync_checkpoint_status(NEW).get_error() == "Forbidden"
     with pytest.raises(RuntimeError, match="failed: Forbidden"):
         pipeline.sync_checkpoint(wait=True)
+
+
+def test_a_newer_copy_says_nothing_of_an_older_checkpoint(service: Scripted) -> None:
+    pipeline = pipeline_of(service, up("Running"))
+    service.on("POST pipelines/p/checkpoint/sync", (202, {"checkpoint_uuid": OLD}))
+    newer = {"success": NEW, "failure": None, "periodic": None, "copies": [{"uuid": NEW, "error": None}]}
+    both = newer | {"copies": [{"uuid": NEW, "error": None}, {"uuid": OLD, "error": None}]}
+    service.on("GET pipelines/p/checkpoint/sync_status", newer, newer, both)
+    assert pipeline.sync_checkpoint(wait=True, timeout_s=5, checkpoint=UUID(OLD), retention_min_count=3) == OLD
+    ((params, _),) = service.asked("POST pipelines/p/checkpoint/sync")
+    assert params == {"checkpoint_uuid": OLD, "retention_min_count": "3"}
+    assert len(service.asked("GET pipelines/p/checkpoint/sync_status")) == 3

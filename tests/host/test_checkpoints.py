@@ -65,6 +65,38 @@ def test_a_synced_checkpoint_starts_a_pipeline_elsewhere(make: Make, tmp_path: P
     assert "already owned by" in failure["error"]
 
 
+def test_a_checkpoint_is_copied_by_its_name_and_others_go_as_the_request_says(make: Make, tmp_path: Path) -> None:
+    pipeline = make(storage=synced(tmp_path / "bucket"))
+    pipeline.start()
+    pipeline.insert("t", {"id": 1, "v": 7, "name": "a"})
+    pipeline.checkpoint()
+    pipeline.checkpoint()
+    new, old = (each["uuid"] for each in pipeline.get("checkpoints").json())
+
+    def copied(*remote: str, uuid: str, **options: object) -> None:
+        answer = pipeline.post("checkpoint/sync", checkpoint_uuid=uuid, **options)
+        assert (answer.status_code, answer.json()["checkpoint_uuid"]) == (202, uuid)
+        wait_for_sync(pipeline, uuid)
+        # Outdated copies go after the answer says that the new one is there.
+        deadline = time.monotonic() + 30
+        while pipeline.get("checkpoints/remote").json() != [{"uuid": each} for each in remote]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    copied(new, uuid=new)
+    copied(new, old, uuid=old)
+    copied(new, uuid=new, retention_min_count=1, retention_min_age=0)
+    assert pipeline.get("checkpoint/sync_status").json()["copies"] == [{"uuid": old, "error": None}, {"uuid": new, "error": None}]
+    unknown = pipeline.post("checkpoint/sync", checkpoint_uuid=str(uuid4()))
+    assert (unknown.status_code, unknown.json()["error_code"]) == (400, "CheckpointPushError")
+    assert f"there are: {new}, {old}" in unknown.json()["message"]
+    for wrong in ({"checkpoint_uuid": "latest"}, {"retention_min_count": -1}, {"retention_min_age": "nan"}):
+        assert pipeline.post("checkpoint/sync", **wrong).status_code == 400
+    assert pipeline.get("checkpoint/sync_status", incarnation_uuid=str(pipeline.deployment_id)).status_code == 200
+    mismatch = pipeline.get("checkpoint/sync_status", incarnation_uuid=str(uuid4()))
+    assert (mismatch.status_code, mismatch.json()["error_code"]) == (400, "IncarnationUuidMismatch")
+
+
 def test_a_start_from_a_checkpoint_that_is_nowhere_fails(make: Make, tmp_path: Path) -> None:
     wanted = str(uuid4())
     pipeline = make(storage=synced(tmp_path / "bucket", start_from_checkpoint=wanted, fail_if_no_checkpoint=True))

@@ -23,6 +23,12 @@ class Retention:
     min_count: int = 10
     min_age_days: float = 30.0
 
+    def but(self, min_count: int | None, min_age_days: float | None) -> Retention:
+        """The same with other limits, where they are given."""
+        return Retention(
+            self.min_count if min_count is None else min_count, self.min_age_days if min_age_days is None else min_age_days
+        )
+
     def outdated(self, uuids: Sequence[UUID], now: float) -> Sequence[UUID]:
         """The copies that may go.
 
@@ -42,27 +48,27 @@ def _made_at(uuid: UUID) -> float:
 class RemoteGarbage:
     """Removes outdated copies from a bucket that belongs to this pipeline. Remembers which files the others need."""
 
-    def __init__(self, remote: RemoteCheckpoints, retention: Retention) -> None:
+    def __init__(self, remote: RemoteCheckpoints) -> None:
         """Remove nothing yet.
 
         :param remote: the bucket
-        :param retention: which copies are kept
         """
         self._remote = remote
-        self._retention = retention
         self._files: dict[UUID, frozenset[str]] = {}
 
-    def collect(self, now: float) -> int:
+    def collect(self, retention: Retention, now: float, *, but: UUID) -> int:
         """Remove outdated copies: first their manifests, then the batch files that no other copy names.
 
         A kill in between leaves files that nobody names, and never a manifest without its files.
 
+        :param retention: which copies are kept
         :param now: seconds since the epoch
+        :param but: a copy that stays this time, though it may be outdated: somebody has just asked for it
         :returns: how many copies are gone
         :raises SyncError: when the bucket cannot be read or written; what is left goes the next time
         """
         there = self._remote.list()
-        outdated = self._retention.outdated(there, now)
+        outdated = [uuid for uuid in retention.outdated(there, now) if uuid != but]
         if not outdated:
             return 0
         kept = [uuid for uuid in there if uuid not in set(outdated)]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.host.routers.common import Runner
+from airflow_pipelines.host.runner import PipelineRunner
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 
@@ -25,10 +26,7 @@ def checkpoint(runner: Runner) -> dict[str, Any]:
 @router.get("/checkpoint_status")
 def checkpoint_status(runner: Runner, incarnation_uuid: UUID | None = None) -> dict[str, Any]:
     """The last checkpoint request that succeeded and the last that failed."""
-    if incarnation_uuid is not None and incarnation_uuid != runner.checkpoints.incarnation:
-        raise Problem(
-            ErrorCode.INCARNATION_UUID_MISMATCH, f"This is incarnation {runner.checkpoints.incarnation}, not {incarnation_uuid}."
-        )
+    _check_incarnation(runner, incarnation_uuid)
     return runner.checkpoints.status()
 
 
@@ -48,13 +46,26 @@ def remote_checkpoints(runner: Runner) -> list[dict[str, str]]:
 
 
 @router.post("/checkpoint/sync", status_code=202)
-def sync(runner: Runner) -> dict[str, str]:
-    """Start copying the newest checkpoint to the object store."""
-    uuid = runner.requests.sync().request()
+def sync(
+    runner: Runner,
+    checkpoint_uuid: UUID | None = None,
+    retention_min_count: Annotated[int | None, Query(ge=0)] = None,
+    retention_min_age: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
+) -> dict[str, str]:
+    """Start copying a checkpoint to the object store; what is not given of its retention is as configured."""
+    uuid = runner.requests.sync().request(
+        checkpoint_uuid, retention_min_count=retention_min_count, retention_min_age_days=retention_min_age
+    )
     return {"checkpoint_uuid": str(uuid), "incarnation_uuid": str(runner.checkpoints.incarnation)}
 
 
 @router.get("/checkpoint/sync_status")
-def sync_status(runner: Runner) -> dict[str, Any]:
-    """The last copies that succeeded and the last that failed."""
+def sync_status(runner: Runner, incarnation_uuid: UUID | None = None) -> dict[str, Any]:
+    """The last copies that succeeded and the last that failed, and how the newest ended."""
+    _check_incarnation(runner, incarnation_uuid)
     return runner.requests.sync().status()
+
+
+def _check_incarnation(runner: PipelineRunner, expected: UUID | None) -> None:
+    if expected is not None and expected != runner.checkpoints.incarnation:
+        raise Problem(ErrorCode.INCARNATION_UUID_MISMATCH, f"This is incarnation {runner.checkpoints.incarnation}, not {expected}.")
