@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -11,18 +10,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, PipelinesError, ProgramCompilationError
-from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError
+from airflow_pipelines.hooks.conditions import Condition, is_transient
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
-from airflow_pipelines.hooks.waiting import Wait
+from airflow_pipelines.operators.waiting import reached_or_deferred
 from airflow_pipelines.pins import SetupError
-from airflow_pipelines.triggers.pipeline import (
-    PipelineTrigger,
-    backstop,
-    first_delay_s,
-    max_consecutive_errors,
-    result_of,
-)
+from airflow_pipelines.triggers.pipeline import result_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -121,40 +114,8 @@ class WaitingPipelineOperator(PipelineOperator):
         :raises PipelineFailedError: the condition cannot be reached any more
         :raises PipelineTimeoutError: it was not reached in time
         """
-        if not self.deferrable:
-            found = self.hook.wait(
-                self.pipeline_name,
-                condition,
-                timeout_s=self.timeout,
-                poll_interval_s=self.poke_interval,
-                max_consecutive_errors=max_consecutive_errors(),
-            )
-            return self.finish(context, found, **carried)
-        wait = Wait(self.pipeline_name, condition)
-        try:
-            verdict = wait.seen(self.hook.observe(self.pipeline_name, condition))
-        except PipelinesError as error:
-            wait.poll_failed(error)
-        else:
-            if verdict.outcome is Outcome.REACHED:
-                return self.finish(context, verdict.result, **carried)
-            if verdict.outcome is Outcome.FAILED:
-                raise wait.failure(verdict)
-        return self.defer(
-            trigger=PipelineTrigger(
-                pipeline_name=self.pipeline_name,
-                condition=condition.to_wire(),
-                pipeline_conn_id=self.pipeline_conn_id,
-                poll_interval_s=self.poke_interval,
-                first_delay_s=first_delay_s(),
-                deadline=time.time() + self.timeout,
-                max_consecutive_errors=max_consecutive_errors(),
-                memory=dict(wait.memory) if wait.memory else None,
-            ),
-            method_name="execute_complete",
-            kwargs={"carried": carried},
-            timeout=backstop(self.timeout),
-        )
+        found = reached_or_deferred(self, condition, method_name="execute_complete", kwargs={"carried": carried})
+        return self.finish(context, found, **carried)
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, carried: dict[str, Any] | None = None) -> Any:
         """Go on after the triggerer's wait.

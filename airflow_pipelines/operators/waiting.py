@@ -1,0 +1,75 @@
+"""Waiting for a pipeline within a task: in place, or in the triggerer."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+from airflow.sdk.exceptions import TaskDeferred
+
+from airflow_pipelines.errors import PipelinesError
+from airflow_pipelines.hooks.conditions import Condition, Outcome
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.hooks.waiting import Wait
+from airflow_pipelines.triggers.pipeline import PipelineTrigger, backstop, first_delay_s, max_consecutive_errors
+
+
+class WaitingTask(Protocol):
+    """What a task needs to wait for a pipeline."""
+
+    pipeline_name: str
+    pipeline_conn_id: str
+    deferrable: bool
+    timeout: float
+    poke_interval: float
+
+    @property
+    def hook(self) -> PipelineHook:
+        """The hook for the connection."""
+
+
+def reached_or_deferred(task: WaitingTask, condition: Condition, *, method_name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Wait for a condition here or in the triggerer.
+
+    :param task: the task that waits
+    :param condition: what it waits for
+    :param method_name: the method that a deferred task goes on in
+    :param kwargs: what that method is given besides ``context`` and ``event``; JSON values, for they travel through the deferral
+    :returns: what the condition found
+    :raises TaskDeferred: the task is deferrable and has to wait
+    :raises PipelineFailedError: the condition cannot be reached any more
+    :raises PipelineTimeoutError: it was not reached in time
+    """
+    if not task.deferrable:
+        return task.hook.wait(
+            task.pipeline_name,
+            condition,
+            timeout_s=task.timeout,
+            poll_interval_s=task.poke_interval,
+            max_consecutive_errors=max_consecutive_errors(),
+        )
+    wait = Wait(task.pipeline_name, condition)
+    try:
+        verdict = wait.seen(task.hook.observe(task.pipeline_name, condition))
+    except PipelinesError as error:
+        wait.poll_failed(error)
+    else:
+        if verdict.outcome is Outcome.REACHED:
+            return verdict.result
+        if verdict.outcome is Outcome.FAILED:
+            raise wait.failure(verdict)
+    raise TaskDeferred(
+        trigger=PipelineTrigger(
+            pipeline_name=task.pipeline_name,
+            condition=condition.to_wire(),
+            pipeline_conn_id=task.pipeline_conn_id,
+            poll_interval_s=task.poke_interval,
+            first_delay_s=first_delay_s(),
+            deadline=time.time() + task.timeout,
+            max_consecutive_errors=max_consecutive_errors(),
+            memory=dict(wait.memory) if wait.memory else None,
+        ),
+        method_name=method_name,
+        kwargs=kwargs,
+        timeout=backstop(task.timeout),
+    )
