@@ -16,6 +16,7 @@ from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions import StartedCondition, StatusCondition
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors
 from airflow_pipelines.operators.diff import change_fingerprint, change_xcom
 
@@ -125,7 +126,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
     :param kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
     """
 
-    template_fields: Sequence[str] = ("subject", "body", "pipeline_name", "pipeline_conn_id")
+    template_fields: Sequence[str] = ("subject", "body", "pipeline_name", "pipeline_conn_id", "on_reject")
 
     def __init__(
         self,
@@ -139,8 +140,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
     ) -> None:
         kwargs.setdefault("subject", "Approve the change of a pipeline")
         super().__init__(**kwargs)
-        if on_reject not in _ON_REJECT:
-            raise ValueError(f"on_reject is {on_reject!r}; known: {', '.join(_ON_REJECT)}")
+        arguments.refuse_when_parsed(arguments.choice, "on_reject", on_reject, _ON_REJECT)
         self.pipeline_name = pipeline_name
         self.pipeline_conn_id = pipeline_conn_id
         self.on_reject = on_reject
@@ -152,8 +152,18 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         """The hook for the connection."""
         return PipelineHook(self.pipeline_conn_id)
 
+    def check_arguments(self) -> None:
+        """Check what the rendered arguments came to.
+
+        :raises AirflowFailException: an argument means nothing; the message has its name
+        """
+        self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
+        self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
+        self.on_reject = arguments.choice("on_reject", self.on_reject, _ON_REJECT)
+
     def execute(self, context: Context) -> Any:
         """Ask, if there is something to ask."""
+        self.check_arguments()
         with airflow_errors():
             change = waiting_change(self.hook, self.pipeline_name, self.timeout)
             if change is None:
@@ -185,6 +195,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         :returns: the XCom
         :raises AirflowFailException: another change waits than the one that was shown
         """
+        self.check_arguments()
         answer = cast("dict[str, Any]", self._decision(context, event))
         approved = answer["chosen_options"][0] == self.APPROVE
         result = approval_xcom(self.pipeline_name, "", shown or change_xcom(None), approved=approved)

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, conf
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError
 from airflow_pipelines.hooks.conditions import Condition, is_transient
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.waiting import reached_or_deferred
 from airflow_pipelines.pins import SetupError
 from airflow_pipelines.triggers.pipeline import result_of
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
 def airflow_errors() -> Iterator[None]:
     """Tell Airflow which errors are worth a retry.
 
-    A program that does not compile, a pipeline that failed, an argument that means nothing and a call that the service refuses
-    fail the task at once; a service that is away, busy or slow leaves the error as it is, so that ``retries`` apply.
+    A program that does not compile, a pipeline that failed, an argument that means nothing, a connection that does not exist and a
+    call that the service refuses fail the task at once; a service that is away, busy or slow leaves the error as it is, so that
+    ``retries`` apply.
 
     :raises AirflowFailException: for the first kind
     """
     try:
         yield
-    except (ProgramCompilationError, PipelineFailedError, SetupError, ValueError) as error:
+    except (ProgramCompilationError, PipelineFailedError, SetupError, AirflowNotFoundException, ValueError) as error:
         raise AirflowFailException(str(error)) from error
     except PipelineAPIError as error:
         if is_transient(error):
@@ -60,8 +62,17 @@ class PipelineOperator(BaseOperator):
         """The hook for the connection."""
         return PipelineHook(self.pipeline_conn_id)
 
+    def check_arguments(self) -> None:
+        """Check what the rendered arguments came to, and replace texts by the values that they stand for. Overriding methods call
+        this one.
+
+        :raises AirflowFailException: an argument means nothing; the message has its name
+        """
+        self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
+        self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
+
     def act(self, context: Context) -> Any:
-        """Do the operator's one thing.
+        """Do the operator's one thing. Arguments are checked before.
 
         :param context: the task's context
         :returns: the XCom
@@ -69,8 +80,9 @@ class PipelineOperator(BaseOperator):
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
-        """Act, with errors as Airflow wants them."""
+        """Check and act, with errors as Airflow wants them."""
         with airflow_errors():
+            self.check_arguments()
             return self.act(context)
 
     def on_kill(self) -> None:
@@ -126,4 +138,5 @@ class WaitingPipelineOperator(PipelineOperator):
         :returns: the XCom
         """
         with airflow_errors():
+            self.check_arguments()
             return self.finish(context, result_of(event), **(carried or {}))

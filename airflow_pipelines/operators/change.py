@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
+from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
@@ -28,8 +29,8 @@ class ModifyPipelineOperator(PipelineOperator):
     XCom: ``{"pipeline", "id", "version", "program_version", "changed"}``; ``changed`` lists the fields that were changed.
 
     :param sql: the program's text, or the path of a ``.sql`` file
-    :param udf_python: the text of the Python module with the program's functions. It is no template, because Python's braces are
-        not Jinja's.
+    :param udf_python: the text of the Python module with the program's functions. It is a template, in which Python's braces may be
+        taken for Jinja's: ``airflow.sdk.literal(text)`` is taken as it is. A literal empty text takes the functions away.
     :param stream_program: the stream program: the path of a Python file, with which the modules of its folder come along that it
         imports, or of a folder with a ``__main__.py``. The path is a template, and relative to the DAG's folder; the files are
         none, and are read when the task runs. Or the texts of its files by path, which are no templates either
@@ -46,6 +47,7 @@ class ModifyPipelineOperator(PipelineOperator):
     template_fields: Sequence[str] = (
         *PipelineOperator.template_fields,
         "sql",
+        "udf_python",
         "stream_program",
         "stream_files",
         "stream_arguments",
@@ -54,7 +56,7 @@ class ModifyPipelineOperator(PipelineOperator):
         "secret_conn_ids",
     )
     template_ext: Sequence[str] = (".sql",)
-    template_fields_renderers = {"sql": "sql", "runtime_config": "json"}
+    template_fields_renderers = {"sql": "sql", "udf_python": "py", "runtime_config": "json"}
 
     def __init__(
         self,
@@ -71,6 +73,15 @@ class ModifyPipelineOperator(PipelineOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.given = arguments.given(
+            sql=sql,
+            # An empty text in the DAG's file is meant so.
+            udf_python=udf_python or None,
+            stream_program=stream_program,
+            stream_arguments=stream_arguments,
+            description=description,
+            runtime_config=runtime_config,
+        )
         self.sql = sql
         self.secret_conn_ids = secret_conn_ids
         self.udf_python = udf_python
@@ -80,6 +91,20 @@ class ModifyPipelineOperator(PipelineOperator):
         self.description = description
         self.runtime_config = runtime_config
         self.compile_timeout = compile_timeout
+
+    def check_arguments(self) -> None:
+        """See the base class. What a DAG gives and is lost is refused: as "not given" it would leave things as they are."""
+        super().check_arguments()
+        for name in ("sql", "udf_python"):
+            if name in self.given:
+                setattr(self, name, arguments.text(name, getattr(self, name)))
+        for name in ("stream_program", "stream_arguments", "description"):
+            if name in self.given:
+                arguments.present(name, getattr(self, name))
+        if "runtime_config" in self.given:
+            self.runtime_config = arguments.mapping("runtime_config", self.runtime_config)
+        self.stream_files = arguments.texts("stream_files", self.stream_files)
+        self.secret_conn_ids = arguments.texts("secret_conn_ids", self.secret_conn_ids)
 
     def act(self, context: Context) -> dict[str, Any]:
         """Modify."""
@@ -185,6 +210,8 @@ class DeployPipelineOperator(ModifyPipelineOperator):
         or ``replace`` it, which stops it and throws its state away
     """
 
+    template_fields: Sequence[str] = (*ModifyPipelineOperator.template_fields, "if_exists")
+
     def __init__(
         self,
         *,
@@ -194,11 +221,15 @@ class DeployPipelineOperator(ModifyPipelineOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(sql=sql, stream_program=stream_program, **kwargs)
-        if sql is None and stream_program is None:
+        if sql is None and (stream_program is None or stream_program == {}):
             raise ValueError("there is no program to deploy: give sql, stream_program, or both")
-        if if_exists not in _IF_EXISTS:
-            raise ValueError(f"if_exists is {if_exists!r}; known: {', '.join(_IF_EXISTS)}")
+        arguments.refuse_when_parsed(arguments.choice, "if_exists", if_exists, _IF_EXISTS)
         self.if_exists = if_exists
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.if_exists = arguments.choice("if_exists", self.if_exists, _IF_EXISTS)
 
     def act(self, context: Context) -> dict[str, Any]:
         """Deploy."""

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 ROWS_PER_REQUEST = 10_000
+_UPDATE_FORMATS = ("raw", "insert_delete", "weighted", "debezium")
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 
 
@@ -38,21 +40,27 @@ class IngestOperator(PipelineOperator):
         ``{"delete": row}`` and ``{"update": row}``
     """
 
-    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "rows")
+    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "rows", "update_format")
     template_fields_renderers = {"rows": "json"}
 
     def __init__(self, *, table: str, rows: Any, update_format: str = "raw", **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        arguments.refuse_when_parsed(arguments.choice, "update_format", update_format, _UPDATE_FORMATS)
         self.table = table
         self.rows = rows
         self.update_format = update_format
 
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.table = arguments.text("table", self.table)
+        self.update_format = arguments.choice("update_format", self.update_format, _UPDATE_FORMATS)
+
     def act(self, context: Context) -> dict[str, Any]:
         """Push them, in requests of a bounded size."""
-        # A template gives text, an XComArg the object.
-        rows = _records(json.loads(self.rows) if isinstance(self.rows, str) else self.rows)
+        rows = _records(arguments.json_value("rows", self.rows))
         if not rows:
-            raise AirflowFailException(f"There are no rows to push into {self.table!r}")
+            raise AirflowFailException(f"rows is empty: there are no rows to push into {self.table!r}")
         params = {"format": "json", "array": True, "update_format": self.update_format}
         token = ""
         for start in range(0, len(rows), ROWS_PER_REQUEST):
@@ -81,6 +89,12 @@ class IngestFileOperator(PipelineOperator):
         super().__init__(**kwargs)
         self.table = table
         self.path = path
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.table = arguments.text("table", self.table)
+        self.path = arguments.text("path", self.path)
 
     def act(self, context: Context) -> dict[str, Any]:
         """Push it."""
@@ -118,6 +132,12 @@ class CompletionTokenOperator(PipelineOperator):
         self.table = table
         self.connector = connector
 
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.table = arguments.text("table", self.table)
+        self.connector = arguments.text("connector", self.connector)
+
     def act(self, context: Context) -> dict[str, Any]:
         """Make it."""
         token = self.hook.completion_token(self.pipeline_name, self.table, self.connector)
@@ -134,22 +154,29 @@ class QueryPipelineOperator(PipelineOperator):
     :param limit: rows to return at most
     """
 
-    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "query")
+    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "query", "limit")
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers = {"query": "sql"}
 
-    def __init__(self, *, query: str, limit: int = 1000, **kwargs: Any) -> None:
+    def __init__(self, *, query: str, limit: int | str = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.query = query
         self.limit = limit
 
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.query = arguments.text("query", self.query)
+        self.limit = arguments.whole_number("limit", self.limit, least=1)
+
     def act(self, context: Context) -> dict[str, Any]:
         """Ask."""
-        rows = [_json_value(row) for row in self.hook.query(self.pipeline_name, self.query, self.limit + 1)]
-        truncated = len(rows) > self.limit
+        limit = int(self.limit)
+        rows = [_json_value(row) for row in self.hook.query(self.pipeline_name, self.query, limit + 1)]
+        truncated = len(rows) > limit
         if truncated:
-            self.log.warning("The query has more than %s rows; the others are left out", self.limit)
-        rows = rows[: self.limit]
+            self.log.warning("The query has more than %s rows; the others are left out", limit)
+        rows = rows[:limit]
         return {"pipeline": self.pipeline_name, "rows": rows, "row_count": len(rows), "truncated": truncated}
 
 
@@ -160,7 +187,7 @@ def _records(rows: Any) -> list[Any]:
         frame = rows.astype(object)
         return list(frame.where(frame.notna(), None).to_dict(orient="records"))
     if isinstance(rows, Mapping):
-        return [rows]
+        return [rows] if rows else []
     return list(rows)
 
 

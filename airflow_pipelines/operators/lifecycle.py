@@ -17,6 +17,7 @@ from airflow_pipelines.hooks.conditions import (
     StatusCondition,
     describe_deployment_error,
 )
+from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
 from airflow_pipelines.operators.diff import change_xcom
 from airflow_pipelines.operators.going_back import loss_text
@@ -47,7 +48,7 @@ class StartPipelineOperator(WaitingPipelineOperator):
     :param from_checkpoint: UUID of the checkpoint to go back to; None or an empty text starts from the newest
     """
 
-    template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "from_checkpoint")
+    template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "initial", "bootstrap_policy", "from_checkpoint")
 
     def __init__(
         self,
@@ -58,13 +59,17 @@ class StartPipelineOperator(WaitingPipelineOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if initial not in _INITIAL:
-            raise ValueError(f"initial is {initial!r}; known: {', '.join(_INITIAL)}")
+        arguments.refuse_when_parsed(arguments.choice, "initial", initial, tuple(_INITIAL))
+        arguments.refuse_when_parsed(arguments.bootstrap_policy, "bootstrap_policy", bootstrap_policy)
         self.initial = initial
-        self.bootstrap_policy = (
-            bootstrap_policy if isinstance(bootstrap_policy, BootstrapPolicy) else BootstrapPolicy.from_str(bootstrap_policy)
-        )
+        self.bootstrap_policy = bootstrap_policy
         self.from_checkpoint = from_checkpoint
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.initial = arguments.choice("initial", self.initial, tuple(_INITIAL))
+        self.bootstrap_policy = arguments.bootstrap_policy("bootstrap_policy", self.bootstrap_policy)
 
     def act(self, context: Context) -> Any:
         """Start, or attach."""
@@ -87,9 +92,8 @@ class StartPipelineOperator(WaitingPipelineOperator):
             if back_to is not None and not attached:
                 self.log.warning("%s (pipeline %s)", loss_text(seen.descriptor or {}, back_to), self.pipeline_name)
             # While it is up this either changes nothing or is refused because it was started another way.
-            self.hook.start(
-                self.pipeline_name, initial=self.initial, bootstrap_policy=self.bootstrap_policy, from_checkpoint=back_to
-            )
+            policy = arguments.bootstrap_policy("bootstrap_policy", self.bootstrap_policy)
+            self.hook.start(self.pipeline_name, initial=self.initial, bootstrap_policy=policy, from_checkpoint=back_to)
         condition = StartedCondition((wanted.name, PipelineStatus.AWAITINGAPPROVAL.name))
         return self.wait_and_finish(context, condition, attached=attached)
 
@@ -156,11 +160,17 @@ class StopPipelineOperator(WaitingPipelineOperator):
         by force and the task fails. ``force`` stops at once, so that the next start resumes from the last checkpoint there is.
     """
 
+    template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "mode")
+
     def __init__(self, *, mode: str = "checkpoint", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if mode not in _STOP_MODES:
-            raise ValueError(f"mode is {mode!r}; known: {', '.join(_STOP_MODES)}")
+        arguments.refuse_when_parsed(arguments.choice, "mode", mode, _STOP_MODES)
         self.mode = mode
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.mode = arguments.choice("mode", self.mode, _STOP_MODES)
 
     def act(self, context: Context) -> Any:
         """Ask and wait."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout
 
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
@@ -24,6 +24,7 @@ from airflow_pipelines.hooks.conditions import (
 )
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.waiting import Wait
+from airflow_pipelines.operators import arguments
 from airflow_pipelines.triggers.pipeline import (
     PipelineTrigger,
     backstop,
@@ -75,16 +76,28 @@ class PipelineSensor(BaseSensorOperator):
         """The hook for the connection."""
         return PipelineHook(self.pipeline_conn_id)
 
+    def check_arguments(self) -> None:
+        """Check what the rendered arguments came to, and replace texts by the values that they stand for. Overriding methods call
+        this one.
+
+        :raises AirflowFailException: an argument means nothing; the message has its name
+        """
+        self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
+        self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
+
     def condition(self) -> Condition:
-        """What this sensor waits for, from its rendered fields."""
+        """What this sensor waits for, from its rendered and checked fields."""
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
-        """Wait; a time limit that passes is reported with what was awaited and what was seen last."""
+        """Check and wait; a time limit that passes is reported with what was awaited and what was seen last."""
+        self.check_arguments()
         try:
             return super().execute(context)
         except AirflowSensorTimeout as error:
             raise AirflowSensorTimeout(f"{self._wait.subject}: {error} Last seen: {self._wait.last_seen}") from error
+        except (AirflowNotFoundException, ValueError) as error:
+            raise AirflowFailException(str(error)) from error
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Poll once. When it is too early a deferrable sensor defers from here; otherwise the base class polls again."""
@@ -157,10 +170,14 @@ class PipelineStatusSensor(PipelineSensor):
         super().__init__(**kwargs)
         self.status = status
 
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.status = arguments.statuses("status", self.status)
+
     def condition(self) -> Condition:
         """The status."""
-        several = [self.status] if isinstance(self.status, (str, PipelineStatus)) else self.status
-        return StatusCondition(tuple(status.name if isinstance(status, PipelineStatus) else status for status in several))
+        return StatusCondition(arguments.statuses("status", self.status))
 
 
 class PipelineCompletionTokenSensor(PipelineSensor):
@@ -180,11 +197,14 @@ class PipelineCompletionTokenSensor(PipelineSensor):
         self.token = token
         self.checkpoint = checkpoint
 
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.token = arguments.text("token", self.token)
+
     def condition(self) -> Condition:
         """The token."""
-        if not self.token:
-            raise AirflowFailException("there is no completion token to wait for: the task that should have made it returned none")
-        return TokenCondition(str(self.token), self.checkpoint)
+        return TokenCondition(self.token, self.checkpoint)
 
 
 class PipelineIdleSensor(PipelineSensor):
@@ -193,9 +213,16 @@ class PipelineIdleSensor(PipelineSensor):
     :param idle_interval_s: how long nothing must have come in, in seconds
     """
 
-    def __init__(self, *, idle_interval_s: float = 5.0, **kwargs: Any) -> None:
+    template_fields: Sequence[str] = (*PipelineSensor.template_fields, "idle_interval_s")
+
+    def __init__(self, *, idle_interval_s: float | str = 5.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.idle_interval_s = idle_interval_s
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.idle_interval_s = arguments.number("idle_interval_s", self.idle_interval_s, least=0)
 
     def condition(self) -> Condition:
         """Idleness."""

@@ -137,7 +137,7 @@ def test_a_deferred_start_goes_on_where_it_left(scripted: ScriptedService) -> No
 def test_start_refuses_words_it_does_not_know() -> None:
     with pytest.raises(ValueError, match="known: running, paused"):
         StartPipelineOperator(**COMMON, initial="standing")
-    with pytest.raises(ValueError, match="known: ALLOW, AWAIT_APPROVAL, REJECT"):
+    with pytest.raises(ValueError, match="known: allow, await_approval, reject"):
         StartPipelineOperator(**COMMON, bootstrap_policy="maybe")
 
 

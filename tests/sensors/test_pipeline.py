@@ -166,7 +166,7 @@ def test_resuming_reads_the_event() -> None:
 
 def test_an_empty_token_is_an_error_of_the_dag(scripted: ScriptedService) -> None:
     scripted.up()
-    with pytest.raises(AirflowFailException, match="no completion token"):
+    with pytest.raises(AirflowFailException, match="token is empty"):
         PipelineCompletionTokenSensor(**COMMON, token="").execute({})
 
 
