@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.formats.avro.options import AvroOptions, check_messages_written, check_read, check_written
+from airflow_pipelines.connectors.formats.avro.options import AvroOptions
 from airflow_pipelines.connectors.formats.avro.rows import AvroRows
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.definition import FormatDefinition
 from airflow_pipelines.connectors.formats.messages import MessageEncoder, Messages, ParsedMessages
 from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.connectors.formats.registered.options import check_messages_written, check_read, check_written
 from airflow_pipelines.connectors.formats.tables import TableFileParser
 from airflow_pipelines.engine.schema import RelationSchema
 
 if TYPE_CHECKING:
-    from airflow_pipelines.connectors.formats.avro.messages import AvroMessages
+    from airflow_pipelines.connectors.formats.registered.messages import RegisteredMessages
 
 
 class AvroParser:
@@ -60,10 +61,10 @@ class AvroParser:
         return self._messages.parse_messages(messages)
 
     @cached_property
-    def _messages(self) -> AvroMessages:
-        from airflow_pipelines.connectors.formats.avro.messages import AvroMessages
+    def _messages(self) -> RegisteredMessages:
+        from airflow_pipelines.connectors.formats.avro.messages import avro_messages
 
-        return AvroMessages(self._schema, self._options, self._now)
+        return avro_messages(self._schema, self._options, self._now)
 
 
 def _read(data: bytes) -> pa.Table:
@@ -78,9 +79,9 @@ def _read(data: bytes) -> pa.Table:
 
 
 def _new_message_encoder(schema: RelationSchema, options: AvroOptions, key: Sequence[str]) -> MessageEncoder:
-    from airflow_pipelines.connectors.formats.avro.changes import AvroChanges
+    from airflow_pipelines.connectors.formats.avro.changes import avro_changes
 
-    return AvroChanges(schema, options, key)
+    return avro_changes(schema, options, key)
 
 
 AVRO: Final = FormatDefinition(

@@ -13,7 +13,7 @@ import pytest
 from fastavro import parse_schema, schemaless_reader
 
 from airflow_pipelines.connectors.changes import ChangesInMemory
-from airflow_pipelines.connectors.formats.avro.changes import AvroChanges
+from airflow_pipelines.connectors.formats.avro.changes import avro_changes
 from airflow_pipelines.connectors.formats.avro.definition import AvroParser
 from airflow_pipelines.connectors.formats.avro.options import AvroOptions
 from airflow_pipelines.connectors.formats.avro.schemas import record_schema
@@ -21,6 +21,7 @@ from airflow_pipelines.connectors.formats.defaults import wall_clock
 from airflow_pipelines.connectors.formats.failures import FormatFailure, TransientFormatFailure
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.messages import Messages, WrittenMessage
+from airflow_pipelines.connectors.formats.registered.changes import RegisteredChanges
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.changes import OP
 from airflow_pipelines.engine.schema import RelationSchema
@@ -38,13 +39,13 @@ def changes(*rows: tuple[int, str | None, int], key: tuple[str, ...] = KEY) -> C
     return ChangesInMemory(pa.table(arrays, names=["id", "name", WEIGHT]), key)
 
 
-def opened(view: RelationSchema = VIEW, key: tuple[str, ...] = KEY, topic: str = "t", **options: Any) -> AvroChanges:
-    made = AvroChanges(view, AvroOptions.model_validate(options), key)
+def opened(view: RelationSchema = VIEW, key: tuple[str, ...] = KEY, topic: str = "t", **options: Any) -> RegisteredChanges:
+    made = avro_changes(view, AvroOptions.model_validate(options), key)
     made.open(topic)
     return made
 
 
-def written(encoder: AvroChanges, given: ChangesInMemory) -> list[WrittenMessage]:
+def written(encoder: RegisteredChanges, given: ChangesInMemory) -> list[WrittenMessage]:
     return [message for table in given.tables() for message in encoder.messages(table)]
 
 
@@ -179,7 +180,7 @@ def test_all_types_come_back_as_they_were() -> None:
 )
 def test_columns_that_avro_does_not_have(view: RelationSchema, says: str) -> None:
     with pytest.raises(FormatFailure, match=says):
-        AvroChanges(view, AvroOptions(), ())
+        avro_changes(view, AvroOptions(), ())
 
 
 def test_a_registry_that_is_away_or_refuses(schema_registry: SchemaRegistryServer) -> None:

@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from airflow_pipelines.connectors.formats.avro.options import (
-    AvroOptions,
-    check_messages_read,
-    check_messages_written,
-    check_read,
-    check_written,
-)
+from airflow_pipelines.connectors.formats.avro.options import AvroOptions, check_messages_read
+from airflow_pipelines.connectors.formats.registered.options import check_messages_written, check_read, check_written
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 
 URLS = ["http://registry:8081"]
