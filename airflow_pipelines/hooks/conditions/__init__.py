@@ -4,22 +4,37 @@ A condition reads the pipeline's status and, where that is not enough, the answe
 worker and polling in the triggerer use the same conditions, so both give the same answer. Nothing here does I/O or knows Airflow.
 """
 
+from airflow_pipelines.hooks.conditions.approval import ApprovalCondition
+from airflow_pipelines.hooks.conditions.checkpoint import CheckpointCondition, SyncCondition
+from airflow_pipelines.hooks.conditions.comparison import OPERATORS, Comparison
 from airflow_pipelines.hooks.conditions.condition import Condition, Outcome, Verdict
+from airflow_pipelines.hooks.conditions.inputs import ConnectorEndCondition, LagCondition
+from airflow_pipelines.hooks.conditions.metric import MetricCondition
 from airflow_pipelines.hooks.conditions.observation import Observation, Request, describe_deployment_error, is_transient
 from airflow_pipelines.hooks.conditions.progress import CompletionCondition, IdleCondition, TokenCondition
 from airflow_pipelines.hooks.conditions.status import StartedCondition, StatusCondition
+from airflow_pipelines.hooks.conditions.view import ViewCondition
 
 __all__ = [
+    "OPERATORS",
+    "ApprovalCondition",
+    "CheckpointCondition",
+    "Comparison",
     "CompletionCondition",
     "Condition",
+    "ConnectorEndCondition",
     "IdleCondition",
+    "LagCondition",
+    "MetricCondition",
     "Observation",
     "Outcome",
     "Request",
     "StartedCondition",
     "StatusCondition",
+    "SyncCondition",
     "TokenCondition",
     "Verdict",
+    "ViewCondition",
     "describe_deployment_error",
     "is_transient",
 ]

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions.condition import Condition, Outcome, Verdict, down, missing, pending
 from airflow_pipelines.hooks.conditions.observation import Observation
 
+_BEFORE_RUNNING: Final = frozenset(
+    {
+        PipelineStatus.PROVISIONING,
+        PipelineStatus.STANDBY,
+        PipelineStatus.AWAITINGAPPROVAL,
+        PipelineStatus.INITIALIZING,
+        PipelineStatus.BOOTSTRAPPING,
+        PipelineStatus.CONCURRENTBOOTSTRAPPING,
+        PipelineStatus.SYNCHRONIZING,
+        PipelineStatus.REPLAYING,
+    }
+)
+_STARTED: Final = frozenset({PipelineStatus.RUNNING, PipelineStatus.PAUSED, PipelineStatus.SUSPENDED})
+_WHILE_UP: Final = _BEFORE_RUNNING | {PipelineStatus.RUNNING, PipelineStatus.PAUSED}
+
 
 @dataclass(frozen=True)
 class StatusCondition(Condition):
-    """The pipeline has one of ``statuses`` (names of PipelineStatus). A pipeline that went down with an error fails the wait."""
+    """The pipeline has one of ``statuses`` (names of PipelineStatus).
+
+    A status that can no longer come fails the wait: the pipeline went down with an error, somebody stopped it while one of its
+    running life was awaited, or it has started and only statuses of the start are awaited.
+    """
 
     kind = "status"
     statuses: tuple[str, ...]
@@ -23,6 +42,10 @@ class StatusCondition(Condition):
         if not names:
             raise ValueError("a status to wait for is needed")
         object.__setattr__(self, "statuses", names)
+
+    @property
+    def _awaited(self) -> frozenset[PipelineStatus]:
+        return frozenset(PipelineStatus[status] for status in self.statuses)
 
     @property
     def goal(self) -> str:
@@ -35,9 +58,17 @@ class StatusCondition(Condition):
             return Verdict(Outcome.REACHED, seen.status.name, {"status": seen.status.name})
         if seen.descriptor is None:
             return missing()
-        if seen.is_down and seen.deployment_error:
+        was_up = bool((memory or {}).get("was_up"))
+        if seen.is_down and (seen.deployment_error or (was_up and self._awaited <= _WHILE_UP)):
             return down(seen)
-        return pending(seen)
+        if seen.status in _STARTED and self._awaited <= _BEFORE_RUNNING:
+            text = f"the pipeline is {seen.status.name} already: it has {' or '.join(self.statuses)} only while it starts"
+            return Verdict(Outcome.FAILED, text, {"status": seen.status.name})
+        return pending(seen, memory={"was_up": was_up or not _is_to_be_down(seen)})
+
+
+def _is_to_be_down(seen: Observation) -> bool:
+    return seen.descriptor is None or seen.descriptor.get("deployment_desired_status") == "Stopped"
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,24 @@ import pytest
 
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError
 from airflow_pipelines.hooks.conditions import (
+    ApprovalCondition,
+    CheckpointCondition,
     CompletionCondition,
     Condition,
+    ConnectorEndCondition,
     IdleCondition,
+    LagCondition,
+    MetricCondition,
     Observation,
     Outcome,
     StartedCondition,
     StatusCondition,
+    SyncCondition,
     TokenCondition,
+    ViewCondition,
     is_transient,
 )
-
-
-def seen(status: str = "Running", desired: str = "Running", *, at: float = 100.0, error: Any = None, **look: Any) -> Observation:
-    descriptor = {"deployment_status": status, "deployment_desired_status": desired, "deployment_error": error}
-    return Observation(descriptor, at, **look)
+from tests.hooks.conditions.polls import seen
 
 
 def stats(received: int, processed: int, *, complete: bool = False, incarnation: str = "i") -> dict[str, Any]:
@@ -42,6 +45,13 @@ ALL = [
     TokenCondition("abc"),
     IdleCondition(3.5),
     CompletionCondition(),
+    CheckpointCondition("2026-01-01T00:00:00+00:00"),
+    SyncCondition("01900000-0000-7000-8000-000000000001"),
+    ConnectorEndCondition("orders.files"),
+    LagCondition(max_records=10, connector="orders.topic"),
+    MetricCondition("records_input_buffered", "<", 10, {"pipeline_name": "p"}),
+    ViewCondition("select count(*) from v", ">=", 3),
+    ApprovalCondition(),
 ]
 
 
@@ -51,7 +61,7 @@ def test_a_condition_survives_json(condition: Condition) -> None:
 
 
 def test_an_unknown_condition_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="known: completion, idle, started, status, token"):
+    with pytest.raises(ValueError, match=r"known: approval, .*completion, .*idle, .*view"):
         Condition.from_wire({"kind": "moon phase"})
 
 

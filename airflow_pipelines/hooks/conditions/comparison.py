@@ -1,0 +1,56 @@
+"""A comparison with a fixed value, such as ``>= 100``: a predicate that travels as JSON, where a function could not."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
+    {
+        "<": operator.lt,
+        "<=": operator.le,
+        "==": operator.eq,
+        "!=": operator.ne,
+        ">=": operator.ge,
+        ">": operator.gt,
+    }
+)
+"""The operators of comparisons, by their signs."""
+
+Comparable = float | int | str | bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``FOUND operator value``.
+
+    :param operator: one of :data:`OPERATORS`
+    :param value: the value that is on the right
+    """
+
+    operator: str
+    value: Comparable
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise ValueError(f"operator is {self.operator!r}; known: {' '.join(OPERATORS)}")
+        if not isinstance(self.value, Comparable):
+            raise TypeError(f"value is {self.value!r}, which is no number, text or truth value to compare with")
+
+    def holds(self, found: Any) -> bool:
+        """Whether the comparison holds for a value. NULL compares with nothing, as in SQL.
+
+        :param found: the value that is on the left
+        :raises TypeError: when the two are of kinds that do not compare, such as a text and a number
+        """
+        if found is None:
+            return False
+        if isinstance(found, str) is not isinstance(self.value, str):
+            raise TypeError(f"{found!r} does not compare with {self.value!r}: one is a text, the other is none")
+        return bool(OPERATORS[self.operator](found, self.value))
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.value!r}"

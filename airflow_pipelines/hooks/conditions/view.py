@@ -1,0 +1,72 @@
+"""The condition on what a query finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from airflow_pipelines.hooks.conditions.comparison import Comparable, Comparison
+from airflow_pipelines.hooks.conditions.condition import Outcome, RuntimeCondition, Verdict, pending
+from airflow_pipelines.hooks.conditions.observation import Observation, Request
+
+_MARK: Final = "__row_found"
+"""A column that every row of the answer has: an answer without it says why the query failed."""
+
+
+@dataclass(frozen=True)
+class ViewCondition(RuntimeCondition):
+    """A query over materialized tables and views finds a row; with a comparison, one whose first column compares so.
+
+    Of the query's rows only the first is looked at, so an aggregate is what is compared mostly: ``select count(*) from v``.
+
+    :param query: a SELECT
+    :param operator: the comparison's sign, None when any row will do
+    :param value: what the first column is compared with
+    """
+
+    kind = "view"
+    query: str
+    operator: str | None = None
+    value: Comparable | None = None
+
+    def __post_init__(self) -> None:
+        if not self.query.strip().rstrip(";"):
+            raise ValueError("query is empty")
+        if (self.operator is None) is not (self.value is None):
+            raise ValueError("operator and value belong together: give both or neither")
+        self._comparison()
+
+    @property
+    def goal(self) -> str:
+        """The query and the comparison."""
+        comparison = self._comparison()
+        text = " ".join(self.query.split())
+        shown = text if len(text) <= 200 else f"{text[:200]}..."
+        return f"a row of ({shown})" if comparison is None else f"({shown}) {comparison}"
+
+    def _comparison(self) -> Comparison | None:
+        if self.operator is None or self.value is None:
+            return None
+        return Comparison(self.operator, self.value)
+
+    def request(self) -> Request:
+        """Ask for the first row. As a subquery it can only read, whatever the text says."""
+        text = self.query.strip().rstrip(";")
+        # The end of the line ends a comment that the query may end with.
+        return Request("/query", {"sql": f"select 1 as {_MARK}, awaited.* from (\n{text}\n) as awaited limit 1", "format": "json"})
+
+    def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
+        if _MARK not in answer:
+            message = f"the query fails: {answer.get('error', answer)}"
+            return Verdict(Outcome.FAILED, message, {"status": seen.status.name})
+        row = {name: value for name, value in answer.items() if name != _MARK}
+        comparison = self._comparison()
+        first = next(iter(row.values()), None)
+        try:
+            holds = comparison is None or comparison.holds(first)
+        except TypeError as error:
+            return Verdict(Outcome.FAILED, f"the query's first column: {error}", {"status": seen.status.name})
+        if holds:
+            return Verdict(Outcome.REACHED, f"the query finds {first!r}", {"row": row})
+        return pending(seen, f"the query finds {first!r}")
