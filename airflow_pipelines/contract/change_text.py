@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
+from airflow_pipelines.contract.change_plan import Declaration, OperatorChange, OperatorChangeKind, RelationChange
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.readable import readable_size
 
@@ -27,6 +27,9 @@ _EFFECTS: Final = {
     ("modified", "output connector"): "gets changes from now on, or a changed view's full contents",
     ("removed", "output connector"): "ends",
 }
+
+_LONGEST_SQL: Final = 8000
+"""The characters of a statement that are shown at most."""
 
 
 def changes_of(diff: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -66,12 +69,15 @@ def diff_markdown(diff: Mapping[str, Any]) -> str:
 
 
 def change_text(change: PendingChange) -> str:
-    """A change as text: its diff, its programs, the unchanged views that are evaluated anew, and what the change means for views,
-    operators, their state, and the files of the program.
+    """A change as text: its diff, its programs, the unchanged views that are evaluated anew, the SQL of both sides, and what the
+    change means for views, operators, their state, and the files of the program.
     """
     lines = [diff_text(change.diff), *(f"program {line}" for line in program_lines(change))]
     lines += [f"evaluated anew: view {view} ({reason})" for view, reason in sorted(change.views_evaluated_anew.items())]
     if change.plan is not None:
+        for name, relation in sorted(change.plan.relations.items()):
+            for label, sql in _statements(relation):
+                lines += [f"{relation.kind.value} {name} ({relation.change.value}), {label}:", *_indented(sql)]
         lines += [f"operator {_operator_name(each)}: {operator_effect(each)}" for each in change.plan.operators]
         lines += [f"evaluated from {view.rows} stored rows: view {name}" for name, view in sorted(change.plan.evaluated.items())]
         lines += [f"dropped with {rows} stored rows: {name}" for name, rows in sorted(change.plan.dropped.items())]
@@ -88,6 +94,12 @@ def change_markdown(change: PendingChange) -> str:
         rows = [f"| `{view}` | {reason} |" for view, reason in sorted(change.views_evaluated_anew.items())]
         head = "These views have not changed and are evaluated anew; no output and no reader gets anything of it:"
         parts.append("\n".join([head, "", "| view | reason |", "| --- | --- |", *rows]))
+    if change.plan is not None:
+        for name, relation in sorted(change.plan.relations.items()):
+            parts += [
+                f"{relation.kind.value} `{name}` ({relation.change.value}), {label}:\n\n{_fenced(sql, 'sql')}"
+                for label, sql in _statements(relation)
+            ]
     if change.plan is not None and change.plan.operators:
         rows = [
             f"| `{each.uid}` | {_cell(each.name)} | {each.change.value.replace('_', ' ')} | {_cell(operator_effect(each))} |"
@@ -96,14 +108,15 @@ def change_markdown(change: PendingChange) -> str:
         parts.append("\n".join(["| operator | name | change | state |", "| --- | --- | --- | --- |", *rows]))
     if change.plan is not None and change.plan.evaluated:
         rows = [f"| `{name}` | {view.rows} | {view.seconds:g} |" for name, view in sorted(change.plan.evaluated.items())]
-        parts.append("\n".join(["| view to evaluate | stored rows read | seconds, about |", "| --- | --- | --- |", *rows]))
+        total = f"| all | {change.plan.rows} | {change.plan.seconds:g} |"
+        parts.append("\n".join(["| view to evaluate | stored rows read | seconds, about |", "| --- | --- | --- |", *rows, total]))
     if change.plan is not None and change.plan.dropped:
         rows = [f"| `{name}` | {count} |" for name, count in sorted(change.plan.dropped.items())]
         parts.append("\n".join(["| dropped | stored rows |", "| --- | --- |", *rows]))
     if change.plan is not None and change.plan.refusals:
         parts.append("\n".join(f"- **refused**: {refusal.message}" for refusal in change.plan.refusals))
     if change.plan is not None:
-        parts += [_fenced(file.diff) for file in change.plan.files]
+        parts += [_fenced(file.diff, "diff") for file in change.plan.files]
     if change.programs:
         parts.append("\n".join(f"- program {line}" for line in program_lines(change)))
     return "\n\n".join(parts)
@@ -158,9 +171,30 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _fenced(diff: str) -> str:
-    """A difference as a block of Markdown; its fence is longer than any in it."""
+def _statements(relation: RelationChange) -> Iterator[tuple[str, str]]:
+    """The statements of a relation in the two programs, each with what it is; one when both are the same text."""
+    if relation.saved is not None and relation.new is not None and relation.saved.sql == relation.new.sql:
+        yield "the statement is the same", _shortened(relation.saved)
+        return
+    if relation.saved is not None:
+        yield "now", _shortened(relation.saved)
+    if relation.new is not None:
+        yield "then", _shortened(relation.new)
+
+
+def _shortened(declaration: Declaration) -> str:
+    sql = declaration.sql.strip()
+    left = len(sql) - _LONGEST_SQL
+    return sql if left <= 0 else f"{sql[:_LONGEST_SQL]}\n... and {left} more characters"
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"    {line}" for line in text.splitlines())
+
+
+def _fenced(text: str, language: str) -> str:
+    """A text as a block of Markdown; its fence is longer than any in it."""
     fence = "```"
-    while fence in diff:
+    while fence in text:
         fence += "`"
-    return f"{fence}diff\n{diff}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"

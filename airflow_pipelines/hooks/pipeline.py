@@ -316,6 +316,24 @@ class PipelineHook(BaseHook):
             raise refused_program(error, name) from error
         return descriptor
 
+    def plan(self, name: str, changes: Mapping[str, Any]) -> PendingChange:
+        """What it would mean for a running pipeline to go on with another program. The pipeline is neither stopped nor held up.
+
+        :param name: the pipeline's name
+        :param changes: wire fields of the other program: ``program_code``, ``udf_python``, ``stream_files``, ``stream_arguments``;
+            what is missing is as it is
+        :returns: what :meth:`pending_change` shows after the pipeline was stopped, modified and started
+        :raises ProgramCompilationError: the other program does not compile
+        :raises PipelineAPIError: the pipeline does not run
+        """
+        from airflow_pipelines.contract.descriptors import PendingChange
+
+        path = path_of("pipelines", name, "plan")
+        try:
+            return PendingChange.from_dict(self.get_conn().request("POST", path, json=dict(changes), idempotent=True))
+        except PipelineAPIError as error:
+            raise refused_program(error, name) from error
+
     def set_secret(self, name: str, value: str) -> None:
         """Make a secret that programs and configurations name as ``${secret:NAME}``, or give it another value.
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
+from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator
+from airflow_pipelines.operators.modification import Modification
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 
@@ -123,7 +124,8 @@ class ModifyPipelineOperator(PipelineOperator):
         :returns: the XCom
         :raises AirflowFailException: what differs cannot be changed while the pipeline runs
         """
-        likeness = self._compared(descriptor)
+        modification = Modification(self.sql, self.udf_python, self.streams, self.description, self.runtime_config)
+        likeness = modification.compared(descriptor, self.hook)
         if max(likeness.values(), default=Likeness.SAME) is Likeness.SAME:
             self.log.info("Pipeline %s is as it should be", self.pipeline_name)
             return self.xcom(descriptor, changed=[])
@@ -135,7 +137,7 @@ class ModifyPipelineOperator(PipelineOperator):
                 f"Pipeline {self.pipeline_name!r} is {descriptor['deployment_status']} and differs in "
                 f"{', '.join(sorted(different))}: it can be modified when it is stopped, so put a StopPipelineOperator before"
             )
-        modified = self.hook.modify(self.pipeline_name, self._changes(descriptor, likeness))
+        modified = self.hook.modify(self.pipeline_name, modification.changes(descriptor, likeness))
         if modified["version"] == descriptor["version"] and not different:
             self.log.info("Pipeline %s is as it should be, its secrets too", self.pipeline_name)
             return self.xcom(modified, changed=[])
@@ -151,38 +153,6 @@ class ModifyPipelineOperator(PipelineOperator):
         :raises StreamFilesError: when a file is missing or cannot be used
         """
         return read_stream_program(self.stream_program, self.stream_files, self.stream_arguments, self.get_dag())
-
-    def _compared(self, descriptor: Mapping[str, Any]) -> dict[str, Likeness]:
-        """How what is given differs from a pipeline's descriptor. A configuration differs where it says something else."""
-        found: dict[str, Likeness] = {}
-        if self.sql is not None:
-            found["program_code"] = compare_programs(descriptor["program_code"], self.sql)
-        if self.udf_python is not None:
-            same = self.udf_python == self.hook.udf_python(self.pipeline_name)
-            found["udf_python"] = Likeness.SAME if same else Likeness.DIFFERENT
-        if self.streams.files is not None:
-            found["stream_files"] = compare_stream_files(descriptor, self.streams.files)
-        if self.streams.arguments is not None:
-            same = list(self.streams.arguments) == list(descriptor.get("stream_arguments") or ())
-            found["stream_arguments"] = Likeness.SAME if same else Likeness.DIFFERENT
-        if self.description is not None:
-            found["description"] = Likeness.SAME if self.description == descriptor["description"] else Likeness.DIFFERENT
-        if self.runtime_config is not None:
-            found["runtime_config"] = compare_configs(descriptor["runtime_config"], self.runtime_config)
-        return found
-
-    def _changes(self, descriptor: Mapping[str, Any], likeness: Mapping[str, Likeness]) -> dict[str, Any]:
-        """The fields that are to be sent."""
-        given = {
-            "program_code": self.sql,
-            "udf_python": self.udf_python,
-            "description": self.description,
-            **self.streams.to_wire(),
-        }
-        changes = {name: value for name, value in given.items() if likeness.get(name, Likeness.SAME) is not Likeness.SAME}
-        if likeness.get("runtime_config", Likeness.SAME) is not Likeness.SAME:
-            changes["runtime_config"] = merged_configs(descriptor["runtime_config"], self.runtime_config)
-        return changes
 
     def xcom(self, descriptor: Mapping[str, Any], *, changed: list[str]) -> dict[str, Any]:
         """The operator's XCom.

@@ -55,9 +55,11 @@ class ProgramChanges:
         """
         target = self.control_plane.target(name)
         source = self._other(target.record, body)
+        # All fields: one that is missing is as it is, also one that the other program does without.
+        fields = source.to_wire() | {"stream_files": source.stream_texts, "stream_arguments": list(source.stream_arguments)}
         try:
             response = self.control_plane.hosts.call(
-                target.host, "POST", f"{target.path}/plan", json=source.to_wire(), timeout_s=COMPILE_TIMEOUT_S
+                target.host, "POST", f"{target.path}/plan", json=fields, timeout_s=COMPILE_TIMEOUT_S
             )
         except HostUnreachable as error:
             raise self.control_plane.lost(name, str(error)) from error
@@ -78,4 +80,9 @@ class ProgramChanges:
         )
         # With references in the places of secrets, as the program has them that it is compared with.
         edit = self.control_plane.secrets.out_of(edit, record.id)
-        return record.source.with_fields(sql=edit.program_code, python_functions=edit.udf_python, stream_files=edit.stream_files)
+        return record.source.with_fields(
+            sql=edit.program_code,
+            python_functions=edit.udf_python,
+            stream_files=edit.stream_files,
+            stream_arguments=edit.stream_arguments,
+        )

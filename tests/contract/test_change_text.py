@@ -6,11 +6,16 @@ import pytest
 
 from airflow_pipelines.contract.change_plan import (
     ChangePlan,
+    Declaration,
     FileChange,
     FileChangeKind,
     OperatorChange,
     OperatorChangeKind,
     Refusal,
+    RelationChange,
+    RelationChangeKind,
+    RelationKind,
+    ViewEvaluation,
 )
 from airflow_pipelines.contract.change_text import change_markdown, change_text, changes_of, operator_effect
 from airflow_pipelines.contract.descriptors import PendingChange
@@ -83,3 +88,26 @@ def test_a_diff_of_sql_only_has_no_operators() -> None:
         ("added", "view", "v"),
         ("added", "input connector", "t.c"),
     ]
+
+
+def modified(saved: str, new: str) -> RelationChange:
+    return RelationChange(RelationKind.VIEW, RelationChangeKind.MODIFIED, Declaration(saved, "a"), Declaration(new, "b"))
+
+
+def test_the_sql_of_both_sides_is_shown() -> None:
+    view = modified("create view v as\nselect 1", "-- ```\nselect 2")
+    # Changed by what it reads: its own statement is as it was.
+    reader = modified("select * from v", "select * from v")
+    gone = RelationChange(RelationKind.TABLE, RelationChangeKind.REMOVED, Declaration("x" * 9000, "a"))
+    evaluated = {"v": ViewEvaluation({"t": 10}, 1, 0.2), "w": ViewEvaluation({"v": 5}, 1, 0.3)}
+    change = PendingChange({}, plan=ChangePlan(relations={"v": view, "w": reader, "t": gone}, evaluated=evaluated))
+    lines = change_text(change).splitlines()
+    now, then = lines.index("view v (modified), now:"), lines.index("view v (modified), then:")
+    assert lines[now + 1 : now + 3] == ["    create view v as", "    select 1"]
+    assert lines[then + 1 : then + 3] == ["    -- ```", "    select 2"]
+    assert lines[lines.index("view w (modified), the statement is the same:") + 1] == "    select * from v"
+    assert "    ... and 1000 more characters" in lines
+    markdown = change_markdown(change)
+    assert "view `v` (modified), now:\n\n```sql\ncreate view v as\nselect 1\n```" in markdown
+    assert "view `v` (modified), then:\n\n````sql\n-- ```\nselect 2\n````" in markdown
+    assert "| `v` | 10 | 0.2 |\n| `w` | 5 | 0.3 |\n| all | 15 | 0.5 |" in markdown

@@ -1,0 +1,76 @@
+"""What a task wants a pipeline to be, and in what the pipeline differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.stream_collecting import StreamProgramArguments
+
+PROGRAM_FIELDS: Final = ("program_code", "udf_python", "stream_files", "stream_arguments")
+"""The wire fields that a program consists of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modification:
+    """What is given of a pipeline. None leaves a part as it is.
+
+    :param sql: the program's text
+    :param udf_python: the Python module with the program's functions
+    :param streams: the stream program
+    :param description: the description
+    :param runtime_config: the values of the runtime configuration that are given, in wire form
+    """
+
+    sql: str | None
+    udf_python: str | None
+    streams: StreamProgramArguments
+    description: str | None = None
+    runtime_config: Mapping[str, Any] | None = None
+
+    def compared(self, descriptor: Mapping[str, Any], hook: PipelineHook) -> dict[str, Likeness]:
+        """How what is given differs from a pipeline. A configuration differs where it says something else.
+
+        :param descriptor: the pipeline as the service sends it, with all fields
+        :param hook: to ask for what the descriptor does not have
+        :returns: the likeness of each field that is given
+        """
+        found: dict[str, Likeness] = {}
+        if self.sql is not None:
+            found["program_code"] = compare_programs(descriptor["program_code"], self.sql)
+        if self.udf_python is not None:
+            found["udf_python"] = _likeness(self.udf_python == hook.udf_python(descriptor["name"]))
+        if self.streams.files is not None:
+            found["stream_files"] = compare_stream_files(descriptor, self.streams.files)
+        if self.streams.arguments is not None:
+            same = list(self.streams.arguments) == list(descriptor.get("stream_arguments") or ())
+            found["stream_arguments"] = _likeness(same)
+        if self.description is not None:
+            found["description"] = _likeness(self.description == descriptor["description"])
+        if self.runtime_config is not None:
+            found["runtime_config"] = compare_configs(descriptor["runtime_config"], self.runtime_config)
+        return found
+
+    def changes(self, descriptor: Mapping[str, Any], likeness: Mapping[str, Likeness]) -> dict[str, Any]:
+        """The fields that are to be sent, with their values.
+
+        :param descriptor: the pipeline as the service sends it, with all fields
+        :param likeness: what :meth:`compared` found
+        """
+        given = {
+            "program_code": self.sql,
+            "udf_python": self.udf_python,
+            "description": self.description,
+            **self.streams.to_wire(),
+        }
+        changes = {name: value for name, value in given.items() if likeness.get(name, Likeness.SAME) is not Likeness.SAME}
+        if likeness.get("runtime_config", Likeness.SAME) is not Likeness.SAME:
+            changes["runtime_config"] = merged_configs(descriptor["runtime_config"], self.runtime_config)
+        return changes
+
+
+def _likeness(same: bool) -> Likeness:
+    return Likeness.SAME if same else Likeness.DIFFERENT
