@@ -22,7 +22,7 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Long-lived, stateful Spark pipelines as first-class things in Airflow.",
         "hooks": _modules("hooks", "pipeline"),
         "operators": _modules("operators", "lifecycle", "change", "approval", "checkpoint", "data"),
-        "sensors": _modules("sensors", "pipeline"),
+        "sensors": _modules("sensors", "pipeline", "checkpoint", "inputs", "comparison"),
         "triggers": _modules("triggers", "pipeline"),
         "connection-types": [_connection_type()],
         "config": {"airflow_pipelines": _configuration()},

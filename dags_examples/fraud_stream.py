@@ -21,7 +21,7 @@ from airflow_pipelines.operators.approval import ApprovePipelineOperator
 from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPipelineOperator
 from airflow_pipelines.operators.data import IngestOperator, QueryPipelineOperator
 from airflow_pipelines.operators.lifecycle import StartPipelineOperator, StopPipelineOperator
-from airflow_pipelines.sensors.pipeline import PipelineCompletionSensor, PipelineCompletionTokenSensor
+from airflow_pipelines.sensors import PipelineCompletionSensor, PipelineCompletionTokenSensor
 
 PIPELINE = "fraud_stream"
 PROGRAM = Path(__file__).parent / "fraud_stream_program"

@@ -20,7 +20,7 @@ from airflow.sdk import DAG, Connection, chain, task
 from airflow_pipelines.operators.change import DeployPipelineOperator
 from airflow_pipelines.operators.data import CompletionTokenOperator, QueryPipelineOperator
 from airflow_pipelines.operators.lifecycle import StartPipelineOperator
-from airflow_pipelines.sensors.pipeline import PipelineCompletionTokenSensor, PipelineIdleSensor
+from airflow_pipelines.sensors import PipelineCompletionTokenSensor, PipelineIdleSensor
 
 PIPELINE = "orders_to_lake"
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from airflow.sdk import DAG, Asset, Param
 
 from airflow_pipelines.operators.checkpoint import CheckpointPipelineOperator, SyncCheckpointOperator
-from airflow_pipelines.sensors.pipeline import PipelineStatusSensor
+from airflow_pipelines.sensors import PipelineStatusSensor
 
 # [START scheduled_sync]
 with DAG(

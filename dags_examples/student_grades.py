@@ -24,7 +24,7 @@ from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPip
 from airflow_pipelines.operators.checkpoint import CheckpointPipelineOperator, SyncCheckpointOperator
 from airflow_pipelines.operators.data import CompletionTokenOperator, IngestOperator, QueryPipelineOperator
 from airflow_pipelines.operators.lifecycle import StartPipelineOperator, StopPipelineOperator
-from airflow_pipelines.sensors.pipeline import (
+from airflow_pipelines.sensors import (
     PipelineCompletionSensor,
     PipelineCompletionTokenSensor,
     PipelineIdleSensor,

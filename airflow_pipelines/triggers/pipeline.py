@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -43,7 +43,8 @@ class PipelineTrigger(BaseTrigger):
     :param pipeline_conn_id: the connection's id; the connection itself is read in the triggerer
     :param poll_interval_s: seconds between polls; up to a fifth is added at random
     :param first_delay_s: seconds before the first poll
-    :param deadline: seconds since the epoch after which the wait fails, None for never
+    :param deadline: seconds since the epoch after which the wait fails. None: shortly before Airflow ends the wait, and never when
+        that has no limit
     :param max_consecutive_errors: polls in a row that may fail with a transient error
     :param memory: what the condition remembers from the task's own poll
     """
@@ -86,9 +87,8 @@ class PipelineTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll and yield exactly one event: ``{"outcome", "message", "result"}``."""
-        wait = Wait(
-            self.pipeline_name, Condition.from_wire(self.condition), self.deadline, self.max_consecutive_errors, self.memory
-        )
+        condition = Condition.from_wire(self.condition)
+        wait = Wait(self.pipeline_name, condition, self._deadline(), self.max_consecutive_errors, self.memory)
         await asyncio.sleep(self.first_delay_s)
         try:
             event = await self._event(wait)
@@ -103,6 +103,13 @@ class PipelineTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """A person cleared or marked the waiting task: the pipeline goes on, nobody waits for it any more."""
         self.log.info("No longer waiting on pipeline %s; it is left as it is", self.pipeline_name)
+
+    def _deadline(self) -> float | None:
+        if self.deadline is not None:
+            return self.deadline
+        # Airflow's own limit, which the triggerer sets before it runs a trigger. A restart of the triggerer does not move it.
+        limit: datetime | None = getattr(self, "timeout_after", None)
+        return None if limit is None else (limit - _BACKSTOP).timestamp()
 
     async def _event(self, wait: Wait) -> dict[str, Any]:
         async with await PipelineHook(self.pipeline_conn_id).get_async_conn() as client:

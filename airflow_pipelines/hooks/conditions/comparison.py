@@ -48,9 +48,18 @@ class Comparison:
         """
         if found is None:
             return False
-        if isinstance(found, str) is not isinstance(self.value, str):
-            raise TypeError(f"{found!r} does not compare with {self.value!r}: one is a text, the other is none")
-        return bool(OPERATORS[self.operator](found, self.value))
+        return bool(OPERATORS[self.operator](found, self._value_like(found)))
+
+    def _value_like(self, found: Any) -> Comparable:
+        """The value, as a number beside a number: what a template gives is a text."""
+        if isinstance(found, str) is isinstance(self.value, str):
+            return self.value
+        try:
+            if isinstance(self.value, str) and not isinstance(found, bool):
+                return float(self.value)
+        except ValueError:
+            pass
+        raise TypeError(f"{found!r} does not compare with {self.value!r}: one is a text, the other is none")
 
     def __str__(self) -> str:
         return f"{self.operator} {self.value!r}"

@@ -9,13 +9,20 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, A
 
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions import Condition, TokenCondition
-from airflow_pipelines.sensors.pipeline import (
+from airflow_pipelines.sensors import (
+    PipelineApprovalSensor,
+    PipelineCheckpointSensor,
     PipelineCompletionSensor,
     PipelineCompletionTokenSensor,
+    PipelineConnectorEndSensor,
     PipelineIdleSensor,
-    PipelineSensor,
+    PipelineLagSensor,
+    PipelineMetricSensor,
     PipelineStatusSensor,
+    PipelineSyncSensor,
+    PipelineViewSensor,
 )
+from airflow_pipelines.sensors.base import PipelineSensor
 from airflow_pipelines.triggers.pipeline import PipelineTrigger
 from tests.fixtures.airflow import ScriptedService
 
@@ -45,6 +52,13 @@ SENSORS: list[tuple[type[PipelineSensor], dict[str, Any]]] = [
     (PipelineCompletionTokenSensor, {"token": "t"}),
     (PipelineIdleSensor, {"idle_interval_s": 1.0}),
     (PipelineCompletionSensor, {}),
+    (PipelineApprovalSensor, {}),
+    (PipelineCheckpointSensor, {"newer_than": "2026-01-01"}),
+    (PipelineSyncSensor, {"newer_than": "01900000-0000-7000-8000-000000000001"}),
+    (PipelineConnectorEndSensor, {"connector": "orders.files"}),
+    (PipelineLagSensor, {"max_records": 10, "connector": "orders.topic"}),
+    (PipelineMetricSensor, {"metric": "rss_bytes", "operator": "<", "value": 10}),
+    (PipelineViewSensor, {"query": "select count(*) from v", "operator": ">", "value": 3}),
 ]
 
 

@@ -1,0 +1,191 @@
+"""What all sensors share: poking, rescheduling and deferring use the same conditions, so every mode gives the same answer."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout
+from airflow.triggers.base import StartTriggerArgs
+
+from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
+from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
+from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.hooks.waiting import Wait
+from airflow_pipelines.operators import arguments
+from airflow_pipelines.triggers.pipeline import (
+    PipelineTrigger,
+    backstop,
+    first_delay_s,
+    max_consecutive_errors,
+    sensor_result_of,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_MEMORY_KEY = "airflow_pipelines.wait"
+
+
+class PipelineSensor(BaseSensorOperator):
+    """Waits until a condition holds on a pipeline: the common part of all sensors.
+
+    A pipeline that fails, or a wait that cannot succeed any more, fails the task at once and without retries, with the
+    deployment error and the host's last log lines. Passing trouble with the service is tolerated ``[airflow_pipelines]
+    max_consecutive_errors`` times in a row. Clearing or killing the task leaves the pipeline as it is. XCom: what the condition
+    found, a small JSON object.
+
+    :param pipeline_name: the pipeline
+    :param pipeline_conn_id: the Airflow connection
+    :param deferrable: wait in the triggerer; default ``[operators] default_deferrable``
+    :param poke_interval: seconds between polls
+    :param timeout: seconds to wait at most, in every mode
+    :param start_from_trigger: begin in the triggerer, so that no worker is needed until the wait is over. It needs arguments
+        without templates, and is not for tasks that are mapped
+    """
+
+    template_fields: Sequence[str] = ("pipeline_name", "pipeline_conn_id")
+    ui_color = "#dcefe4"
+
+    def __init__(
+        self,
+        *,
+        pipeline_name: str,
+        pipeline_conn_id: str = DEFAULT_CONN_ID,
+        deferrable: bool | None = None,
+        poke_interval: float | timedelta = 10.0,
+        start_from_trigger: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(poke_interval=poke_interval, **kwargs)
+        self.pipeline_name = pipeline_name
+        self.pipeline_conn_id = pipeline_conn_id
+        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
+        self.start_from_trigger = start_from_trigger
+
+    def constructed(self) -> None:
+        """Called last by the constructor of each sensor, when all arguments are there.
+
+        :raises ValueError: the wait is to start in the triggerer, which needs to know by now what is awaited
+        """
+        if self.start_from_trigger:
+            self.start_trigger_args = self._start_trigger_args()
+
+    @cached_property
+    def hook(self) -> PipelineHook:
+        """The hook for the connection."""
+        return PipelineHook(self.pipeline_conn_id)
+
+    def check_arguments(self) -> None:
+        """Check what the rendered arguments came to, and replace texts by the values that they stand for. Overriding methods call
+        this one.
+
+        :raises AirflowFailException: an argument means nothing; the message has its name
+        """
+        self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
+        self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
+
+    def condition(self) -> Condition:
+        """What this sensor waits for, from its rendered and checked fields."""
+        raise NotImplementedError
+
+    def execute(self, context: Context) -> Any:
+        """Check and wait; a time limit that passes is reported with what was awaited and what was seen last."""
+        self.check_arguments()
+        try:
+            return super().execute(context)
+        except AirflowSensorTimeout as error:
+            raise AirflowSensorTimeout(f"{self._wait.subject}: {error} Last seen: {self._wait.last_seen}") from error
+        except (AirflowNotFoundException, ValueError) as error:
+            raise AirflowFailException(str(error)) from error
+
+    def poke(self, context: Context) -> PokeReturnValue | bool:
+        """Poll once. When it is too early a deferrable sensor defers from here; otherwise the base class polls again."""
+        wait = self._wait
+        if self.reschedule and wait.memory is None:
+            stored = context["task_state_store"].get(_MEMORY_KEY)
+            wait.memory = stored if isinstance(stored, dict) else None
+        try:
+            verdict = wait.seen(self.hook.observe(self.pipeline_name, wait.condition))
+        except PipelineConnectionError as error:
+            self._tolerate(wait, error)
+        except PipelinesError as error:
+            if not is_transient(error):
+                raise AirflowFailException(f"{wait.subject}: {error}") from error
+            self._tolerate(wait, error)
+        else:
+            if verdict.outcome is Outcome.REACHED:
+                return PokeReturnValue(is_done=True, xcom_value=verdict.result)
+            if verdict.outcome is Outcome.FAILED:
+                raise AirflowFailException(str(wait.failure(verdict)))
+            self.log.info("%s: %s", wait.subject, verdict.message)
+            if self.reschedule and wait.memory:
+                context["task_state_store"].set(_MEMORY_KEY, dict(wait.memory))
+        if self.deferrable:
+            self._defer(wait)
+        return False
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Read the trigger's event."""
+        return sensor_result_of(event)
+
+    def on_kill(self) -> None:
+        """The task was cleared or marked: stop looking. The pipeline is left as it is."""
+        self.log.info("No longer waiting on pipeline %s; it is left as it is", self.pipeline_name)
+
+    @cached_property
+    def _wait(self) -> Wait:
+        return Wait(self.pipeline_name, self.condition(), max_consecutive_errors=max_consecutive_errors())
+
+    def _tolerate(self, wait: Wait, error: PipelinesError) -> None:
+        wait.poll_failed(error)
+        self.log.warning("%s: %s", wait.subject, error)
+
+    def _defer(self, wait: Wait) -> NoReturn:
+        memory = dict(wait.memory) if wait.memory else None
+        self.defer(
+            trigger=self._trigger(
+                wait.condition, first_delay_s=first_delay_s(), deadline=time.time() + self.timeout, memory=memory
+            ),
+            method_name="execute_complete",
+            timeout=backstop(self.timeout),
+        )
+
+    def _trigger(
+        self, condition: Condition, *, first_delay_s: float, deadline: float | None, memory: dict[str, Any] | None
+    ) -> PipelineTrigger:
+        return PipelineTrigger(
+            pipeline_name=self.pipeline_name,
+            condition=condition.to_wire(),
+            pipeline_conn_id=self.pipeline_conn_id,
+            poll_interval_s=self.poke_interval,
+            first_delay_s=first_delay_s,
+            deadline=deadline,
+            max_consecutive_errors=max_consecutive_errors(),
+            memory=memory,
+        )
+
+    def _start_trigger_args(self) -> StartTriggerArgs:
+        """How Airflow makes the trigger without the task."""
+        if self.execution_timeout is not None:
+            raise ValueError(
+                f"task {self.task_id!r}: a wait that starts in the triggerer is limited by timeout, not execution_timeout"
+            )
+        try:
+            self.check_arguments()
+            condition = self.condition()
+        except (AirflowFailException, TypeError, ValueError) as error:
+            raise ValueError(f"task {self.task_id!r}, whose wait starts in the triggerer: {error}") from error
+        # No worker is about to leave the task, so there is nothing to wait for before the first poll. The trigger takes its
+        # deadline from Airflow's limit, which counts from when the task starts.
+        path, kwargs = self._trigger(condition, first_delay_s=0.0, deadline=None, memory=None).serialize()
+        if any(mark in json.dumps(kwargs) for mark in ("{{", "{%")):
+            raise ValueError(f"task {self.task_id!r}: a wait that starts in the triggerer takes no templates")
+        return StartTriggerArgs(
+            trigger_cls=path, trigger_kwargs=kwargs, next_method="execute_complete", timeout=backstop(self.timeout)
+        )

@@ -1,0 +1,91 @@
+"""Sensors on the input connectors of a running pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_pipelines.hooks.conditions import Condition, ConnectorEndCondition, LagCondition
+from airflow_pipelines.operators import arguments
+from airflow_pipelines.sensors.base import PipelineSensor
+
+
+class PipelineConnectorEndSensor(PipelineSensor):
+    """Waits until one input connector reached the end of its input and all of it is processed and delivered, whatever others do.
+
+    XCom: ``{"connector", "total_records"}``. A connector that gave up, or is not there, fails the task at once.
+
+    :param connector: the connector as ``table.connector``
+    """
+
+    template_fields: Sequence[str] = (*PipelineSensor.template_fields, "connector")
+
+    def __init__(self, *, connector: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.connector = connector
+        self.constructed()
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.connector = arguments.text("connector", self.connector)
+
+    def condition(self) -> Condition:
+        """The connector's end."""
+        return ConnectorEndCondition(self.connector)
+
+
+class PipelineLagSensor(PipelineSensor):
+    """Waits until inputs are at most so far behind their sources. Each limit that is given has to be kept; one is needed.
+
+    Inputs whose sources do not say how much they have, such as rows that are pushed, are left out; at least one has to say it.
+    XCom: ``{"lag"}``, the lag of each input as ``{"records", "bytes", "seconds"}``.
+
+    :param max_records: records that the source has and that are not processed, at most
+    :param max_bytes: bytes that the source has and that were not read, at most
+    :param max_seconds: how far behind in time, at most
+    :param connector: the connector as ``table.connector``; None for all
+    """
+
+    template_fields: Sequence[str] = (*PipelineSensor.template_fields, "max_records", "max_bytes", "max_seconds", "connector")
+
+    def __init__(
+        self,
+        *,
+        max_records: int | str | None = None,
+        max_bytes: int | str | None = None,
+        max_seconds: float | str | None = None,
+        connector: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        # What a DAG gives and a template loses must not become a limit that nobody set.
+        self.given = arguments.given(max_records=max_records, max_bytes=max_bytes, max_seconds=max_seconds, connector=connector)
+        if not self.given - {"connector"}:
+            raise ValueError("a limit is needed: give max_records, max_bytes or max_seconds")
+        self.max_records = max_records
+        self.max_bytes = max_bytes
+        self.max_seconds = max_seconds
+        self.connector = connector
+        self.constructed()
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        if "max_records" in self.given:
+            self.max_records = arguments.whole_number("max_records", self.max_records, least=0)
+        if "max_bytes" in self.given:
+            self.max_bytes = arguments.whole_number("max_bytes", self.max_bytes, least=0)
+        if "max_seconds" in self.given:
+            self.max_seconds = arguments.number("max_seconds", self.max_seconds, least=0)
+        if "connector" in self.given:
+            self.connector = arguments.text("connector", self.connector)
+
+    def condition(self) -> Condition:
+        """The limits."""
+        return LagCondition(
+            None if self.max_records is None else int(self.max_records),
+            None if self.max_bytes is None else int(self.max_bytes),
+            None if self.max_seconds is None else float(self.max_seconds),
+            self.connector,
+        )
