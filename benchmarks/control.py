@@ -30,7 +30,7 @@ def measure(options: Options) -> list[Measurement]:
             with served(home, home / "serve.log") as service:
                 client = PipelineClient(service.url, timeout_s=PATIENCE_S)
                 names = bring_up(client, options.pipelines)
-                return [*_statuses(client), *_plans(client, Pipeline.get(names[0], client), options.inserts)]
+                return [*_statuses(client), *_overviews(client), *_plans(client, Pipeline.get(names[0], client), options.inserts)]
         finally:
             stop_hosts(home)
 
@@ -45,6 +45,19 @@ def _statuses(client: PipelineClient) -> list[Measurement]:
     return [
         Measurement("status_of_all_pipelines_s_median", statistics.median(times), "s", 0.1),
         Measurement("control.status_of_all_pipelines.s_p95", percentile(times, 0.95), "s"),
+    ]
+
+
+def _overviews(client: PipelineClient) -> list[Measurement]:
+    """All pipelines with their figures in one call, as a page that shows them asks every few seconds."""
+    times = []
+    for _ in range(CALLS):
+        with timed() as watch:
+            client.get("/v0/overview")
+        times.append(watch.seconds)
+    return [
+        Measurement("overview_of_all_pipelines_s_median", statistics.median(times), "s", 0.1),
+        Measurement("control.overview_of_all_pipelines.s_p95", percentile(times, 0.95), "s"),
     ]
 
 

@@ -92,6 +92,7 @@ class RuntimeTransition(BaseModel):
     :param error: a deployment error (``message, error_code, details``) when the incarnation failed. With any other status than
         STOPPED it is the reason why a graceful stop was given up: the incarnation goes on with what was desired before
     :param checkpoints: the list for ``storage_status_details`` when it changed, else None
+    :param last_sync: the newest copy that this incarnation has made of a checkpoint (``uuid, synced_at``), None without any
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,3 +104,4 @@ class RuntimeTransition(BaseModel):
     details: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     checkpoints: list[dict[str, Any]] | None = None
+    last_sync: dict[str, Any] | None = None

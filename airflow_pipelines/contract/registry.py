@@ -70,6 +70,7 @@ class TransitionRow(Base):
     details: Mapped[Any] = mapped_column(JSON, nullable=True)
     error: Mapped[Any] = mapped_column(JSON, nullable=True)
     checkpoints: Mapped[Any] = mapped_column(JSON, nullable=True)
+    last_sync: Mapped[Any] = mapped_column(JSON, nullable=True)
     recorded_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
 
 
@@ -159,6 +160,7 @@ class Registry:
                     details=transition.details,
                     error=transition.error,
                     checkpoints=transition.checkpoints,
+                    last_sync=transition.last_sync,
                     recorded_at=datetime.now(UTC),
                 )
             )
@@ -197,6 +199,7 @@ class Registry:
                     details=row.details,
                     error=row.error,
                     checkpoints=row.checkpoints,
+                    last_sync=row.last_sync,
                 )
                 for row in session.scalars(statement)
             ]

@@ -420,7 +420,7 @@ class Circuit:
         base = self._snapshot
         evaluation = self._evaluation(base, timed, version=base.step + 1)
         table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
-        rows = sum(batch.rows for name, batch in table_deltas.items() if name != SYSTEM_VIEW)
+        table_rows = {name: batch.rows for name, batch in table_deltas.items() if name != SYSTEM_VIEW}
         for name in self.wiring.schemas:
             added = (table_deltas[name],) if name in table_deltas else ()
             evaluation.relations[name] = RelationVersions(self._trace(base, name), added)
@@ -459,7 +459,8 @@ class Circuit:
             delta = evaluation.relations[name].delta
             if delta:
                 view_deltas[name] = delta[0]
-        stats = StepStats(number, _milliseconds(started), rows, evaluation.stats_of(self.operators))
+        operators = evaluation.stats_of(self.operators)
+        stats = StepStats(number, _milliseconds(started), sum(table_rows.values()), operators, table_rows)
         return Step(number, table_deltas, view_deltas, snapshot, stats, rejected, tuple(timed.late), quiet)
 
     def _emitted(self, batches: tuple[Batch, ...]) -> Batch:

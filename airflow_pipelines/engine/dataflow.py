@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.relation_graph import relation_graph
 from airflow_pipelines.engine.snapshot import owner
 from airflow_pipelines.engine.stages import stages_of
 from airflow_pipelines.engine.stream_nodes import StreamGraph, StreamOutput
@@ -19,8 +20,9 @@ def dataflow(program: Program, text: str) -> dict[str, Any]:
 
     :param program: the program
     :param text: its SQL text
-    :returns: a JSON object: ``mir`` has the nodes by relation, ``sources`` the lines of the program. ``calcite_plan`` is empty,
-        because queries are analyzed by Spark
+    :returns: a JSON object: ``mir`` has the nodes by relation, ``sources`` the lines of the program, ``nodes`` and ``edges`` are
+        those of :func:`~airflow_pipelines.engine.relation_graph.relation_graph`. ``calcite_plan`` is empty, because queries are
+        analyzed by Spark
     """
     nodes = {name: _node("source", (), table=name) for name in program.tables}
     nodes |= {marker.relation: _node("clock" if marker.follows_clock else "waterline", ()) for marker in program.markers}
@@ -28,7 +30,15 @@ def dataflow(program: Program, text: str) -> dict[str, Any]:
         nodes[stage.relation] = _node(
             stage.strategy, sorted(stage.reads), view=owner(stage.relation, program.views.keys()), query=_query(stage)
         )
-    return {"calcite_plan": {}, "mir": nodes, "sources": text.splitlines()}
+    return {"calcite_plan": {}, "mir": nodes, "sources": text.splitlines(), **relation_graph(program)}
+
+
+def dataflow_overview(program: Program) -> dict[str, Any]:
+    """The same without stages and text, so that it is small enough to be kept with each pipeline.
+
+    :param program: the program
+    """
+    return {"calcite_plan": {}, "mir": {}, "sources": [], **relation_graph(program)}
 
 
 def _node(

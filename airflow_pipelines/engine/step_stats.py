@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -35,12 +36,14 @@ class StepStats:
     :param duration_ms: its wall-clock time in milliseconds
     :param input_rows: rows of the deltas of all tables
     :param operators: the operators that had something to do
+    :param table_rows: rows of the delta of each table that had one
     """
 
     step: int
     duration_ms: float
     input_rows: int
     operators: tuple[OperatorStats, ...] = ()
+    table_rows: Mapping[str, int] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
         """The statistics as JSON."""

@@ -77,6 +77,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     for module in modules:
         # To include a router would make each of its routes anew.
         app.router.routes += module.router.routes
+    app.router.routes += diagnostics.of_all.routes
 
     @app.exception_handler(Problem)
     async def problem(_: Request, failure: Problem) -> JSONResponse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -37,13 +38,29 @@ class CheckpointSync:
     """Copies checkpoints to the object store in a thread of its own, one at a time."""
 
     def __init__(
-        self, config: SyncConfig | None, retention: Retention, durability: Durability, owner: Owner, log: PipelineLog
+        self,
+        config: SyncConfig | None,
+        retention: Retention,
+        durability: Durability,
+        owner: Owner,
+        log: PipelineLog,
+        synced: Callable[[UUID], None],
     ) -> None:
+        """Copy nothing yet.
+
+        :param config: where copies go; None when nothing was configured
+        :param retention: which copies are removed after a while
+        :param durability: the checkpoints
+        :param owner: whose they are
+        :param log: the pipeline's log
+        :param synced: told of each copy that was made, in the thread that made it
+        """
         self._config = config
         self._retention = retention
         self._durability = durability
         self._owner = owner
         self._log = log
+        self._synced = synced
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._success: UUID | None = None
@@ -160,6 +177,7 @@ class CheckpointSync:
             else:
                 self._success = copy.uuid
             self._ended(copy.uuid, None)
+        self._synced(copy.uuid)
         self._remove_outdated(remote, copy)
 
     def _copy(self, copy: _Copy) -> RemoteCheckpoints:

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from pyspark.sql import SparkSession
@@ -126,6 +127,21 @@ class Fleet:
         if runner is None:
             raise Problem(ErrorCode.UNKNOWN_DEPLOYMENT, f"This host has no deployment {deployment_id}.")
         return runner
+
+    def figures(self) -> dict[str, Any]:
+        """What a list shows of each deployment that can be read now, by its id."""
+        with self._lock:
+            runners = dict(self._runners)
+        found = {}
+        for deployment_id, runner in runners.items():
+            try:
+                found[str(deployment_id)] = runner.requests.figures()
+            except Problem:
+                continue
+            except Exception:
+                # The others are still worth a list.
+                logger.exception("Pipeline %s has no figures", runner.deployment.pipeline_name)
+        return found
 
     def take_down(self, deployment_id: UUID) -> None:
         """End a deployment at once and forget it; one that is not here is no error.

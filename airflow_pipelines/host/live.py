@@ -6,7 +6,6 @@ All methods are called by the runner's thread, one at a time.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +18,6 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
-from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.clock import Clock
@@ -31,14 +29,13 @@ from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.rejected_rows import report_rejected
+from airflow_pipelines.host.step_history import StepHistory
 from airflow_pipelines.host.step_input import Consumption, StepInput
 from airflow_pipelines.host.stream_changes import KeptOperator
 from airflow_pipelines.host.transactions import Transaction
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.program.streams import STREAM_PROGRAM
-
-KEPT_STATS = 100
 
 
 @dataclass(slots=True)
@@ -60,7 +57,7 @@ class LivePipeline:
     clock: Clock
     stream_runtime: Callable[[Program, ProgramSource], StreamRuntime | None] = lambda *_: None
     deliveries: Deliveries = field(default_factory=Deliveries)
-    recent: deque[StepStats] = field(default_factory=lambda: deque(maxlen=KEPT_STATS))
+    history: StepHistory = field(default_factory=StepHistory)
 
     def step(self, taken: StepInput, clock: int | None = None) -> None:
         """Run one step over what was taken: evaluate, commit, publish, deliver, count.
@@ -152,7 +149,7 @@ class LivePipeline:
         self.circuit.publish(step)
         self._count(Consumption(), steps=0 if step.quiet else 1)
         if not step.quiet:
-            self.recent.append(step.stats)
+            self.history.add(step.stats)
             self.endpoints.outputs.deliver(step.number, step.view_deltas)
         self.complete()
 
@@ -215,7 +212,7 @@ class LivePipeline:
         self.circuit.publish(step)
         self._count(consumption, steps=0 if step.quiet else 1)
         if not step.quiet:
-            self.recent.append(step.stats)
+            self.history.add(step.stats)
             self.endpoints.outputs.deliver(step.number, step.deltas)
 
     def _finish(self, started: float) -> None:

@@ -109,7 +109,9 @@ class Opening:
         self._log.redact = self.options.references.redact
         durability = self.durability = Durability(Path(deployment.storage), self.options)
         self._fence.begin(durability.check)
-        self.sync = CheckpointSync(self.options.sync, self.options.retention, durability, self._owner, self._log)
+        self.sync = CheckpointSync(
+            self.options.sync, self.options.retention, durability, self._owner, self._log, self._state.synced
+        )
         program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
         durability.journals_always = program.streams is not None or any(map(mirrors, program.connectors))
         if program.streams is not None:

@@ -80,6 +80,11 @@ class PipelineMetrics:
         with self._lock:
             self._busy_s += seconds
 
+    @property
+    def busy_s(self) -> float:
+        """The seconds spent in steps."""
+        return self._busy_s
+
     def counters(self) -> Counters:
         """The counters as they stand."""
         with self._lock:

@@ -18,12 +18,14 @@ from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.dataflow import dataflow
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.wiring import wired
+from airflow_pipelines.host.activity import Activity
 from airflow_pipelines.host.bootstrap import SavedProgram, plan_bootstrap
 from airflow_pipelines.host.change_planning import NewProgram, PlannedChange, planned_change
 from airflow_pipelines.host.checkpoint_sync import CheckpointSync
 from airflow_pipelines.host.checkpointer import TRANSACTION_IN_PROGRESS, Checkpointer
 from airflow_pipelines.host.clock import described
 from airflow_pipelines.host.failures import as_problem
+from airflow_pipelines.host.figures import counters, figures
 from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.intake import Intake, Push
@@ -43,7 +45,7 @@ from airflow_pipelines.program.sources import ProgramSource
 class PipelineRequests:
     """The face of one incarnation. Each method raises Problem when the pipeline is not (or no longer) serving.
 
-    ``series`` has the samples of the last minute.
+    ``series`` has the samples of the last minute, ``activity`` those of the last minutes.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class PipelineRequests:
         self._metrics = metrics
         self._failed_attempts = failed_attempts
         self.series = TimeSeries()
+        self.activity = Activity()
 
     def serving(self) -> LivePipeline:
         """The running pipeline.
@@ -319,9 +322,16 @@ class PipelineRequests:
     # Statistics.
 
     def sample(self) -> None:
-        """Add to the time series, while requests are answered."""
-        if self._state.is_serving:
+        """Add to the time series and to the activity, while requests are answered."""
+        live = self._opening.live
+        if self._state.is_serving and live is not None:
             self.series.add(self._metrics.sample())
+            self.activity.sample(lambda: counters(live, self._metrics))
+
+    def figures(self) -> dict[str, Any]:
+        """What a list of all pipelines shows of this one."""
+        transaction = {"transaction": self._transactions.current is not None}
+        return figures(self.readable(), self._metrics, self.activity, self.series) | transaction
 
     @property
     def is_serving(self) -> bool:
@@ -331,7 +341,7 @@ class PipelineRequests:
     def profile(self) -> dict[str, Any]:
         """What the newest steps cost, and how Spark carries out their queries."""
         live = self.serving()
-        return circuit_profile(live.circuit, list(live.recent))
+        return circuit_profile(live.circuit, live.history.recent)
 
     def dataflow(self) -> dict[str, Any]:
         """The dataflow graph of the program that runs."""
@@ -344,7 +354,7 @@ class PipelineRequests:
 
     def recent_steps(self) -> list[dict[str, Any]]:
         """Statistics of the newest steps, oldest first."""
-        return [stats.to_wire() for stats in list(self.serving().recent)]
+        return [stats.to_wire() for stats in self.serving().history.recent]
 
     def stats(self, *, errors: bool = False) -> dict[str, Any]:
         """The answer of ``GET stats``.

@@ -45,6 +45,7 @@ class StatusRecorder:
         details: dict[str, Any] | None = None,
         error: dict[str, Any] | None = None,
         checkpoints: list[dict[str, Any]] | None = None,
+        last_sync: dict[str, Any] | None = None,
     ) -> None:
         """Have a transition written. Returns when it is, or after :data:`TELL_S` seconds.
 
@@ -53,11 +54,18 @@ class StatusRecorder:
         :param details: what the transition tells besides
         :param error: a deployment error
         :param checkpoints: all that there are, where they have changed
+        :param last_sync: the newest copy of a checkpoint, None without any
         """
         if error is not None:
             error = {**error, "message": self._log.redact(str(error["message"]))}
         transition = RuntimeTransition(
-            deployment_id=self._deployment_id, status=status, desired=desired, details=details, error=error, checkpoints=checkpoints
+            deployment_id=self._deployment_id,
+            status=status,
+            desired=desired,
+            details=details,
+            error=error,
+            checkpoints=checkpoints,
+            last_sync=last_sync,
         )
         with self._changed:
             self._add(transition)

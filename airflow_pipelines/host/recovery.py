@@ -63,7 +63,7 @@ class Recovery:
         step = live.circuit.bootstrap(plan.evaluated, live.clock.now(), shown=plan.renamed.keys())
         live.circuit.publish(step)
         live.circuit.awaited = frozenset()
-        live.recent.append(step.stats)
+        live.history.add(step.stats)
         live.metrics.add(initiated_steps=1)
         if not silent:
             live.endpoints.outputs.deliver(step.number, step.view_deltas)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import UUID
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.contract.statuses import RuntimeStatus
+from airflow_pipelines.host.error_list import stamp
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.recorder import StatusRecorder
 from airflow_pipelines.host.state_machine import StateMachine
@@ -46,6 +49,8 @@ class RunState:
         self._count_errors: Callable[[], int] = lambda: 0
         self._errors_told = 0
         self._errors_told_at = 0.0
+        self._last_sync: dict[str, Any] | None = None
+        self._has_untold_sync = False
 
     # What is asked.
 
@@ -80,8 +85,15 @@ class RunState:
         return self._machine.has_to_change
 
     @property
-    def has_errors_to_tell(self) -> bool:
-        """Whether connectors have had errors that the store is to be told of now."""
+    def has_news(self) -> bool:
+        """Whether there are errors of connectors, or copies of checkpoints, that the store is to be told of now.
+
+        When another status is due, they are told with that: what is desired would be a change, and an event, of its own.
+        """
+        if self._machine.has_to_change:
+            return False
+        if self._has_untold_sync:
+            return True
         return self._count_errors() != self._errors_told and time.monotonic() - self._errors_told_at >= ERRORS_S
 
     @property
@@ -181,12 +193,19 @@ class RunState:
         """
         self._count_errors = count
 
-    def tell_errors(self) -> None:
-        """Tell the store of new errors of connectors. The status stays as it is.
+    def synced(self, checkpoint: UUID) -> None:
+        """A copy of a checkpoint was made. May be called from any thread: the pipeline's own one tells the store.
 
-        When another status is due, the errors are told with that: what is desired would be a change, and an event, of its own.
+        :param checkpoint: the checkpoint
         """
-        if self.status is not None and self.has_errors_to_tell and not self._machine.has_to_change:
+        with self.condition:
+            self._last_sync = {"uuid": str(checkpoint), "synced_at": stamp(datetime.now(UTC))}
+            self._has_untold_sync = True
+            self.condition.notify_all()
+
+    def tell_news(self) -> None:
+        """Tell the store of new errors of connectors and new copies of checkpoints. The status stays as it is."""
+        if self.status is not None and self.has_news:
             self.record(self.status)
 
     def fail(self, failure: Exception) -> None:
@@ -230,7 +249,9 @@ class RunState:
         # Who reads the status in the store may send a request before this thread goes on.
         self._machine.announce(status)
         told = {**(details or {}), **self._usual_details()}
-        self._recorder.record(status, self.desired, details=told, error=error, checkpoints=checkpoints)
+        with self.condition:
+            self._has_untold_sync, last_sync = False, self._last_sync
+        self._recorder.record(status, self.desired, details=told, error=error, checkpoints=checkpoints, last_sync=last_sync)
         with self.condition:
             changed = self._machine.enter(status)
             self.condition.notify_all()

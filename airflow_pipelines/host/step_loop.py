@@ -59,7 +59,7 @@ class StepLoop:
             if (failure := self._live.endpoints.failure) is not None:
                 raise failure
             self._step_or_maintain()
-            self._state.tell_errors()
+            self._state.tell_news()
             self._live.flush_outputs()
             self._checkpointer.show_end_of_streams(self._live)
             self._fence.look()
@@ -70,7 +70,7 @@ class StepLoop:
     def _has_work(self) -> bool:
         state, transaction = self._state, self._transactions.current
         waits = transaction is not None and state.desired is RuntimeStatus.SUSPENDED and not state.taken_down
-        if (state.has_to_change and not waits) or state.has_errors_to_tell:
+        if (state.has_to_change and not waits) or state.has_news:
             return True
         if self._intake.has_tasks or self._live.endpoints.failure is not None or self._live.endpoints.outputs.has_delivered:
             return True

@@ -44,6 +44,12 @@ class TimeSeries:
         """Add the newest sample."""
         self._samples.append(sample)
 
+    @property
+    def newest(self) -> Sample | None:
+        """The newest sample; None before there is one."""
+        samples = list(self._samples)
+        return samples[-1] if samples else None
+
     def after(self, at_ms: int) -> list[Sample]:
         """The samples of later moments than the given one, oldest first."""
         return [sample for sample in list(self._samples) if sample.at_ms > at_ms]

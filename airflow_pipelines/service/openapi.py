@@ -131,6 +131,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /v0/metrics": Operation(
         "Counters of all pipelines, and how many are in which state, for Prometheus", answer=TEXT, kinds=(PLAIN,)
     ),
+    "GET /v0/overview": Operation("All pipelines at a glance: statuses, checkpoints, and figures of those that run", answer=OBJECT),
     "POST /v0/validate_program": Operation(
         "Compile a program that belongs to no pipeline",
         body=_object((), **_SOURCE, runtime_version=_or_null(TEXT), ir=FLAG),
@@ -167,6 +168,11 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /v0/pipelines/{name}/udf_python": Operation("The program's Python module", answer=OBJECT),
     "GET /v0/pipelines/{name}/deployment": Operation("Where the pipeline runs, and with what", answer=OBJECT),
     "GET /v0/pipelines/{name}/logs": Operation("The pipeline's log, followed until it is deleted", answer=TEXT, kinds=(PLAIN,)),
+    "GET /v0/pipelines/{name}/log_lines": Operation(
+        "The last lines of the pipeline's log, or those after a place in it",
+        (Parameter("limit", {"type": "integer", "minimum": 1}), Parameter("after", {"type": "integer", "minimum": 0})),
+        answer=OBJECT,
+    ),
     "GET /v0/pipelines/{name}/events": Operation("Changes of the pipeline's status, newest first", answer=LIST),
     "GET /v0/pipelines/{name}/events/{event_id}": Operation("One event, or 'latest'", answer=OBJECT),
     "POST /v0/pipelines/{name}/start": Operation(
@@ -240,6 +246,12 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "GET /v0/pipelines/{name}/checkpoints": Operation("The local checkpoints", answer=LIST, failures=_RUNTIME),
     "GET /v0/pipelines/{name}/checkpoints/remote": Operation("The checkpoints in the object store", answer=LIST, failures=_RUNTIME),
+    "GET /v0/pipelines/{name}/activity": Operation(
+        "Rows per second of connectors, tables and views, and times of views, in the last five minutes",
+        (Parameter("since", {"type": "integer"}),),
+        answer=OBJECT,
+        failures=_RUNTIME,
+    ),
     "GET /v0/pipelines/{name}/time_series": Operation(
         "Throughput, memory and storage in the last minute", answer=OBJECT, failures=_RUNTIME
     ),

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.integration
 SQL = """create table t (x int) with ('materialized' = 'true');
 create materialized view v as select x % 2 as odd, count(*) as n from t group by x % 2;
 """
+EDGES = [{"from": "relation:t", "to": "relation:v"}]
 WITHOUT_HOST = {"logs", "pipeline_config", "system_config", "dataflow_graph", "pipeline_events"}
 
 
@@ -35,7 +36,9 @@ def get(foreign: FelderaClient, pipeline_name: str) -> Callable[..., requests.Re
     return answered
 
 
-def test_looking_into_a_pipeline(deploy: Callable[..., Pipeline], get: Callable[..., requests.Response], tmp_path: Path) -> None:
+def test_looking_into_a_pipeline(
+    foreign: FelderaClient, deploy: Callable[..., Pipeline], get: Callable[..., requests.Response], tmp_path: Path
+) -> None:
     sync = {"backend": {"name": "file", "config": {"sync": {"bucket": str(tmp_path / "bucket")}}}}
     pipeline = deploy(SQL, storage=Storage(config=sync))
     pipeline.input_json("t", [{"x": 1}, {"x": 2}, {"x": 3}])
@@ -49,13 +52,27 @@ def test_looking_into_a_pipeline(deploy: Callable[..., Pipeline], get: Callable[
         told = [json.loads(next(lines)) for _ in range(len(series["samples"]) + 1)]
     assert [sample["t"] for sample in told] == sorted({sample["t"] for sample in told})
 
+    eventually(lambda: any(get("activity").json()["relations"].get("v", [])))
+    activity = get("activity").json()
+    taken = sum(rate * seconds(activity, number) for number, rate in enumerate(activity["rows_per_second"]))
+    assert taken == pytest.approx(3, abs=0.1)
+    (ingress,) = activity["inputs"]
+    assert ingress.startswith("t.api-ingress-")
+    assert [max(activity[group][name]) > 0 for group, name in (("relations", "t"), ("views_ms", "v"))] == [True, True]
+    assert {len(series) for series in (activity["t"], activity["busy"], activity["inputs"][ingress])} == {len(activity["t"])}
+    assert get(f"activity?since={activity['t'][-1]}").json()["t"] in ([], [pytest.approx(activity["t"][-1] + 2000, abs=1500)])
+    assert get("steps").json()[-1]["table_rows"] == {"t": 3}
+
     profile = get("circuit_json_profile").json()
     (operator,) = [each for each in profile["operators"] if each["relation"] == "v"]
     assert (operator["rows_in"], operator["rows_out"], operator["kept_rows"]) == (3, 2, 2)
     assert any("Aggregate" in plan["physical_plan"] for plan in profile["plans"])
     with zipfile.ZipFile(io.BytesIO(get("circuit_profile").content)) as file:
         assert {"profile.json", "dataflow.json"} <= set(file.namelist())
-    assert get("dataflow_graph").json()["mir"]["v"]["view"] == "v"
+    graph = get("dataflow_graph").json()
+    assert (graph["mir"]["v"]["view"], graph["edges"]) == ("v", EDGES)
+    kept = pipeline.program_info()["dataflow"]
+    assert (kept["edges"], kept["nodes"], kept["mir"]) == (EDGES, graph["nodes"], {})
 
     pipeline.checkpoint(wait=True)
     assert pipeline.remote_checkpoints() == []
@@ -63,6 +80,10 @@ def test_looking_into_a_pipeline(deploy: Callable[..., Pipeline], get: Callable[
     assert [str(each["uuid"]) for each in pipeline.remote_checkpoints()] == [uuid]
     owner = json.loads((tmp_path / "bucket" / "owner.json").read_text())
     assert owner == {"owner": f"pipeline-{pipeline.id()}", "pipeline_name": pipeline.name}
+
+    shown = glance(foreign, pipeline.name)
+    assert (shown["status"], shown["sync"]["uuid"], shown["figures_problem"]) == ("Running", uuid, None)
+    assert (shown["figures"]["processed_records"], shown["figures"]["connector_errors"]) == (3, 0)
 
     pipeline.rebalance()
     pipeline.input_json("t", {"x": 4})
@@ -84,6 +105,10 @@ def test_looking_into_a_pipeline(deploy: Callable[..., Pipeline], get: Callable[
     assert f"{collection['directory']}/circuit_profile.zip" in names
     assert f"{collection['directory']}/logs.txt" in names
     pipeline.stop(force=True)
+    # What was made of it is known without its host.
+    stopped = glance(foreign, pipeline.name)
+    assert (stopped["status"], stopped["figures"], stopped["sync"]) == ("Stopped", None, shown["sync"])
+    assert (stopped["checkpoint"]["uuid"], stopped["checkpoint"]["at"] <= stopped["sync"]["at"] <= stopped["now"]) == (uuid, True)
     metadata, _ = contents(pipeline.support_bundle(circuit_profile=False))
     newest, before = metadata["collections"]
     assert before == collection
@@ -102,6 +127,19 @@ def test_looking_into_a_pipeline(deploy: Callable[..., Pipeline], get: Callable[
     version = pipeline.program_version()
     pipeline.update_runtime()
     assert pipeline.program_version() == version
+
+
+def seconds(activity: dict[str, Any], number: int) -> float:
+    """How long an interval is; of the first one that is not known, because it begins before what is shown."""
+    ends = activity["t"]
+    return (ends[number] - ends[number - 1]) / 1000 if number else activity["every_ms"] / 1000
+
+
+def glance(foreign: FelderaClient, name: str) -> dict[str, Any]:
+    """What the list of all pipelines shows of one."""
+    answer = requests.get(f"{foreign.config.url}/v0/overview", timeout=60).json()
+    (shown,) = [each for each in answer["pipelines"] if each["name"] == name]
+    return {**shown, "now": answer["now"]}
 
 
 def test_events_of_the_service(foreign: FelderaClient) -> None:

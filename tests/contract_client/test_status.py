@@ -71,7 +71,6 @@ def test_from_creation_to_a_failed_step(
     assert pipeline.advance_clock(1500)["now"] == "1969-07-20T22:17:41.500Z"
     assert [row["t"] for row in pipeline.query("select cast(t as string) as t from clock")] == ["1969-07-20 22:17:41.5"]
 
-    assert pipeline.program_info()["dataflow"] is None
     metrics = {metric["key"]: metric for metric in pipeline.metrics(format="json")}
     assert metrics["max_rss_bytes"]["values"][0]["value"] == 512_000_000
     assert metrics["records_processed_total"]["type"] == "counter"

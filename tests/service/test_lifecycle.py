@@ -193,6 +193,12 @@ def test_what_a_host_says_becomes_the_status() -> None:
     assert incarnation.at_rest(waiting)
     running = incarnation.observe(waiting, transition(RuntimeStatus.RUNNING, sequence=3, checkpoints=[{"uuid": "u"}]), LATER)
     assert running.storage_status_details == {"checkpoints": [{"uuid": "u"}]}
+    copied = incarnation.observe(running, transition(RuntimeStatus.RUNNING, sequence=4, last_sync={"uuid": "u"}), LATER)
+    listed = incarnation.observe(copied, transition(RuntimeStatus.RUNNING, sequence=5, checkpoints=[{"uuid": "v"}]), LATER)
+    assert listed.storage_status_details == {"checkpoints": [{"uuid": "v"}], "last_sync": {"uuid": "u"}}
+    assert incarnation.observe(
+        given.at(RuntimeStatus.RUNNING), transition(RuntimeStatus.RUNNING, sequence=2), LATER
+    ).storage_status_details == {"checkpoints": []}
     assert running.consumed_sequence == 3
     assert running.refresh_version == record.refresh_version + 2
 

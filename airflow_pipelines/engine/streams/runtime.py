@@ -112,6 +112,11 @@ class StreamRuntime:
         return self._statistics
 
     @property
+    def warnings(self) -> list[str]:
+        """What somebody may want to change of the program, as far as its steps have told."""
+        return self._statistics.warnings
+
+    @property
     def has_end_to_show(self) -> bool:
         """Whether all inputs have ended, and sinks wait for a checkpoint to make visible what they have written since the last."""
         return self.latest.has_ended and not self._end_is_shown and not self._is_ahead

@@ -14,7 +14,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.exposition import exposition, metrics_to_wire
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import RuntimeStatus
-from airflow_pipelines.engine.dataflow import dataflow
+from airflow_pipelines.engine.dataflow import dataflow, dataflow_overview
 from airflow_pipelines.host.bootstrap import BootstrapMode
 from airflow_pipelines.host.metrics import measure
 from airflow_pipelines.host.programs import expected_change
@@ -32,7 +32,7 @@ class CompileRequest(BaseModel):
     stream_files: dict[str, str] = Field(default_factory=dict)
     stream_arguments: list[str] = Field(default_factory=list)
     ir: bool = False
-    """Whether the answer has the dataflow graph."""
+    """Whether the dataflow graph has the stages of all views."""
 
     @property
     def source(self) -> ProgramSource:
@@ -66,8 +66,7 @@ async def compile_program(request: Request, fleet: HostFleet, body: CompileReque
     """Compile a program without running it."""
     program = await slowly(request, lambda: fleet.compile(body.source))
     info = program.info.to_wire()
-    if body.ir:
-        info["dataflow"] = dataflow(program, body.program_code)
+    info["dataflow"] = dataflow(program, body.program_code) if body.ir else dataflow_overview(program)
     return {"program_info": info, "messages": [warning.to_wire() for warning in program.warnings]}
 
 

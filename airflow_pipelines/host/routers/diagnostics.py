@@ -10,9 +10,18 @@ from fastapi import APIRouter
 from fastapi.responses import Response, StreamingResponse
 
 from airflow_pipelines.host.profile import zipped
-from airflow_pipelines.host.routers.common import Runner
+from airflow_pipelines.host.routers.common import HostFleet, Runner
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
+of_all = APIRouter()
+"""What is asked of all deployments at once."""
+
+
+@router.get("/activity")
+def activity(runner: Runner, since: int = 0) -> dict[str, Any]:
+    """Rows per second of everything that rows go through, and the time of views, in the last minutes."""
+    runner.requests.serving()
+    return runner.requests.activity.to_wire(since)
 
 
 @router.get("/time_series")
@@ -32,6 +41,12 @@ def time_series_stream(runner: Runner) -> StreamingResponse:
             yield json.dumps(sample).encode() + b"\n"
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+
+@of_all.get("/figures")
+def figures(fleet: HostFleet) -> dict[str, Any]:
+    """What a list shows of each deployment that can be read now, by its id."""
+    return fleet.figures()
 
 
 @router.get("/circuit_json_profile")

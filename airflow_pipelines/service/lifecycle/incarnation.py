@@ -74,8 +74,10 @@ def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime
     record = replace(record, consumed_sequence=max(record.consumed_sequence, transition.sequence))
     if transition.deployment_id != record.deployment_id:
         return record
-    if transition.checkpoints is not None and record.storage_status is StorageStatus.IN_USE:
-        record = replace(record, storage_status_details={"checkpoints": transition.checkpoints})
+    told = {"checkpoints": transition.checkpoints, "last_sync": transition.last_sync}
+    news = {key: value for key, value in told.items() if value is not None}
+    if news and record.storage_status is StorageStatus.IN_USE:
+        record = replace(record, storage_status_details={"checkpoints": [], **(record.storage_status_details or {}), **news})
     if record.deployment_resources_status is ResourcesStatus.STOPPING:
         return record
     if transition.status is RuntimeStatus.STOPPED:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -13,6 +14,7 @@ from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.events import event_to_wire
 from airflow_pipelines.service.follow import follow_log
+from airflow_pipelines.service.log_lines import MOST_LINES, last_lines, lines_after
 from airflow_pipelines.service.parameters import Body, Flag
 from airflow_pipelines.service.records import Selector, descriptor, edit_answer
 
@@ -87,6 +89,16 @@ def _add_history(router: APIRouter, control_plane: ControlPlane) -> None:
         record = control_plane.pipeline(name)
         lines = follow_log(control_plane, record.id, control_plane.files.log(record), from_end=from_end)
         return StreamingResponse(lines, media_type="text/plain; charset=utf-8")
+
+    @router.get("/{name}/log_lines")
+    def log_lines(
+        name: str,
+        limit: Annotated[int, Query(ge=1, le=MOST_LINES)] = 500,
+        after: Annotated[int | None, Query(ge=0)] = None,
+    ) -> JsonAnswer:
+        path = control_plane.files.log(control_plane.pipeline(name))
+        found = last_lines(path, limit) if after is None else lines_after(path, after, limit)
+        return JsonAnswer(found.to_wire())
 
     @router.get("/{name}/events")
     def events(name: str, selector: Selector = Selector.STATUS) -> JsonAnswer:

@@ -12,9 +12,11 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.exposition import CONTENT_TYPE, exposition
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.edits import arguments_field, files_field, text_field
+from airflow_pipelines.service.overview import overview
 from airflow_pipelines.service.parameters import Body
 from airflow_pipelines.service.service_metrics import metrics_of_all
 from airflow_pipelines.service.version import check_runtime_version, platform_version
@@ -84,6 +86,10 @@ def router(control_plane: ControlPlane) -> APIRouter:
     def metrics() -> PlainTextResponse:
         return PlainTextResponse(exposition(metrics_of_all(control_plane)), media_type=CONTENT_TYPE)
 
+    @router.get("/overview")
+    def overview_of_all() -> JsonAnswer:
+        return JsonAnswer(overview(control_plane))
+
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
         fields = body if isinstance(body, dict) else {}
@@ -94,14 +100,17 @@ def router(control_plane: ControlPlane) -> APIRouter:
             arguments_field(fields) or (),
         )
         check_runtime_version(text_field(fields, "runtime_version"))
+        with_dataflow = fields.get("ir") is True
         try:
-            result = control_plane.programs.compile(source, with_dataflow=fields.get("ir") is True)
+            result = control_plane.programs.compile(source, with_dataflow=with_dataflow)
         except Problem as problem:
             if problem.code is not ErrorCode.COMPILER_FAILED:
                 raise
             return {"SystemError": {"error": problem.message}}
         if result.program_info is None:
             return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
-        return {"Success": {"program_info": result.program_info}}
+        # Without ``ir`` the contract has nothing there.
+        info = result.program_info if with_dataflow else {**result.program_info, "dataflow": None}
+        return {"Success": {"program_info": info}}
 
     return router
