@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 SHARED_PROPERTIES: Final = frozenset(
@@ -132,6 +133,14 @@ CONSUMER_PROPERTIES: Final = frozenset(
     }
 )
 """Those of consumers only."""
+CONSUMER_DEFAULTS: Final[Mapping[str, str | int]] = {
+    # Nobody else takes over what a consumer reads that takes its time.
+    "max.poll.interval.ms": 86_400_000,
+    # A consumer that has as much as it may keep looks so often whether it may fetch more. By default it does so each second, so that one
+    # that is quick waits for most of the time.
+    "fetch.queue.backoff.ms": 10,
+}
+"""What consumers have unless other values are given."""
 PRODUCER_PROPERTIES: Final = frozenset(
     {
         "acks",

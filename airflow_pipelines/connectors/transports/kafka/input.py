@@ -21,6 +21,7 @@ from airflow_pipelines.connectors.transports.kafka.places import chosen_partitio
 from airflow_pipelines.connectors.transports.kafka.read_ahead import Block, ReadAhead
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.kafka.problems import configuration
+from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
 from airflow_pipelines.kafka.topics import TopicOfBroker
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,6 @@ _LARGE_RECORDS: Final = 5_000
 """While so many are parsed, more are asked for."""
 _MAX_KEPT_ERRORS: Final = 100
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
-_NO_LIMIT_MS: Final = 86_400_000
 
 
 class KafkaInput:
@@ -168,9 +168,8 @@ class KafkaInput:
         return Block(lambda: self._chunk(records, position, has_ended), len(records) >= _LARGE_RECORDS)
 
     def _new_consumer(self) -> Consumer:
-        properties = {"group.id": f"airflow-pipelines-{self._name}", "max.poll.interval.ms": _NO_LIMIT_MS}
         config = configuration(
-            {**properties, **self._options.properties()},
+            {"group.id": f"airflow-pipelines-{self._name}", **CONSUMER_DEFAULTS, **self._options.properties()},
             self._problems,
             enable_auto_commit=False,
             enable_auto_offset_store=False,

@@ -16,6 +16,7 @@ from airflow_pipelines.datastream.connectors.kafka.properties import GROUP, clie
 from airflow_pipelines.datastream.connectors.kafka.reading_settings import ReadingSettings
 from airflow_pipelines.datastream.connectors.kafka.records import ConsumerRecord, ValueOnly
 from airflow_pipelines.kafka.problems import Problems, configuration
+from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
 from airflow_pipelines.kafka.topics import TopicOfBroker
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sources import Polled, SourceReader
@@ -25,7 +26,6 @@ _MOST_WAITING: Final = 20_000
 """When so many records of a partition wait, no more of it are asked for."""
 _NO_GROUP: Final = "airflow-pipelines-stream-program"
 """The client wants one, also when nothing is committed."""
-_NO_LIMIT_MS: Final = 86_400_000
 _NO_TIMESTAMP: Final = 0
 _CLOSE_S: Final = 5.0
 
@@ -54,7 +54,7 @@ class KafkaReading:
 
     def _new_consumer(self) -> Consumer:
         config = configuration(
-            {GROUP: _NO_GROUP, "max.poll.interval.ms": _NO_LIMIT_MS, **client_properties(self._settings.properties)},
+            {GROUP: _NO_GROUP, **CONSUMER_DEFAULTS, **client_properties(self._settings.properties)},
             self._problems,
             enable_auto_commit=False,
             enable_auto_offset_store=False,

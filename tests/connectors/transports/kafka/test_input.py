@@ -166,6 +166,16 @@ def test_all_partitions_are_read_to_their_ends(kafka: Kafka, read: Read) -> None
     assert reader.input.lag() == Lag(records=0)
 
 
+def test_what_is_read_is_fetched_anew_at_once(kafka: Kafka, read: Read) -> None:
+    # A client that keeps one record has enough after each fetch, and each fetch brings one of the blocks in which they were sent.
+    # Librdkafka itself would look once a second whether it needs more: longer than anybody waits here.
+    blocks, topic = int(PATIENCE_S) + 10, kafka.topic()
+    for number in range(blocks):
+        kafka.send(topic, row(number))
+    reader = read(topic, **{"queued.min.messages": 1, "fetch.message.max.bytes": 1})
+    assert reader.until_ids(blocks) == list(range(blocks))
+
+
 def test_a_position_goes_on_where_it_was(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic(2)
     kafka.send(topic, *rows(1, 2, 3))
