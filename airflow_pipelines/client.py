@@ -6,6 +6,7 @@ Nothing is connected and no service is made before the first request, so buildin
 from __future__ import annotations
 
 import os
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -15,6 +16,7 @@ import httpx
 import tenacity
 
 from airflow_pipelines.errors import PipelineAPIError
+from airflow_pipelines.outages import Patience
 from airflow_pipelines.service_requests import ServiceRequests
 from airflow_pipelines.settings import PREFIX, Settings
 from airflow_pipelines.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
@@ -31,8 +33,20 @@ from airflow_pipelines.wire import (
 
 DEFAULT_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
+Verify = bool | str | ssl.SSLContext
+_KEPT_OPEN_S = 30.0
+"""Longer than most intervals between two looks, so that these need no new connection where the service agrees."""
 _EMBEDDED_URL = "http://localhost"
 _USER_AGENT = "airflow-pipelines-sdk/v1"
+
+
+def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """A context that verifies certificates; a client may be given one that was made before.
+
+    :param ca_file: path of a CA bundle; None for the one that comes with the HTTP library
+    :raises OSError: it cannot be read
+    """
+    return httpx.create_ssl_context() if ca_file is None else ssl.create_default_context(cafile=ca_file)
 
 
 class _Endpoint:
@@ -116,10 +130,14 @@ class _ClientBase:
         deployers: Any = None,
         app: ASGIApp | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        verify: bool | str = True,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        outage_budget_s: float | None = None,
+        verify: Verify = True,
     ) -> None:
         self._endpoint = _Endpoint(url, api_key, home, deployer, deployers, app)
         self.timeout_s = timeout_s
+        self.connect_timeout_s = connect_timeout_s
+        self.outage_budget_s = outage_budget_s
         self._verify = verify
         self._reached = False
         """Whether a request came through before; only then is a refused connection worth a retry (a service that restarts)."""
@@ -136,11 +154,25 @@ class _ClientBase:
 
     def _timeout(self, seconds: float | None) -> httpx.Timeout:
         limit = self.timeout_s if seconds is None else seconds
-        return httpx.Timeout(limit, connect=min(limit, CONNECT_TIMEOUT_S))
+        return httpx.Timeout(limit, connect=min(limit, self.connect_timeout_s))
+
+    def _limit_of_parts(self, read_timeout_s: float | None) -> httpx.Timeout:
+        return httpx.Timeout(self.timeout_s, connect=self.connect_timeout_s, read=read_timeout_s)
 
     def _worth_retrying(self, error: BaseException) -> bool:
         # What never answered is at another address, or has a store that cannot be used; waiting does not help that.
         return is_retryable(error) and self._reached
+
+    def _patience(self, outage_budget_s: float | None, repeatable: bool) -> Patience | None:
+        """How a request is to be tried again, where an outage is to be waited for."""
+        budget_s = self.outage_budget_s if outage_budget_s is None else outage_budget_s
+        return Patience(budget_s, repeatable, repr(self._endpoint)) if budget_s else None
+
+    def _tls(self) -> bool | ssl.SSLContext:
+        """What httpx is to verify certificates with; making a context takes tens of milliseconds, which HTTP without TLS saves."""
+        if self._endpoint.url is None or self._endpoint.url.startswith("http://"):
+            return False
+        return tls_context(self._verify) if isinstance(self._verify, str) else self._verify
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._endpoint!r})"
@@ -163,7 +195,11 @@ class PipelineClient(_ClientBase, ServiceRequests):
     :param deployers: the embedded service's deployers, for callers that submit Spark applications their own way
     :param app: an ASGI app to call in-process instead of one made for ``home``
     :param timeout_s: seconds to wait for an answer, or for the next part of one
-    :param verify: whether to verify TLS certificates, or the path of a CA bundle
+    :param connect_timeout_s: seconds to wait for a connection
+    :param outage_budget_s: seconds for which requests are made again while the service is away: all as long as no connection is
+        made, and those that may be repeated also when it broke. None: the latter only, three more times, and only once the
+        service has answered.
+    :param verify: whether to verify TLS certificates, or the path of a CA bundle, or a context made before
     """
 
     def __init__(
@@ -176,10 +212,21 @@ class PipelineClient(_ClientBase, ServiceRequests):
         deployers: Any = None,
         app: ASGIApp | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        verify: bool | str = True,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        outage_budget_s: float | None = None,
+        verify: Verify = True,
     ) -> None:
         super().__init__(
-            url, api_key, home=home, deployer=deployer, deployers=deployers, app=app, timeout_s=timeout_s, verify=verify
+            url,
+            api_key,
+            home=home,
+            deployer=deployer,
+            deployers=deployers,
+            app=app,
+            timeout_s=timeout_s,
+            connect_timeout_s=connect_timeout_s,
+            outage_budget_s=outage_budget_s,
+            verify=verify,
         )
         self._lock = threading.Lock()
         self._http: tuple[int, httpx.Client] | None = None
@@ -195,6 +242,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
         idempotent: bool | None = None,
+        outage_budget_s: float | None = None,
     ) -> Any:
         """See :meth:`ServiceRequests.request`."""
         payload = Payload(method, json, content, headers)
@@ -202,7 +250,13 @@ class PipelineClient(_ClientBase, ServiceRequests):
         def once() -> Any:
             return self._send(method, path, params, payload, timeout_s)
 
-        if not (method == "GET" if idempotent is None else idempotent):
+        repeatable = method == "GET" if idempotent is None else idempotent
+        patience = self._patience(outage_budget_s, repeatable)
+        if patience is not None:
+            answer = tenacity.Retrying(**patience.options())(once)
+            patience.succeeded()
+            return answer
+        if not repeatable or outage_budget_s == 0:
             return once()
         options = retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
         return tenacity.Retrying(**options)(once)
@@ -230,7 +284,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
         :raises PipelineTimeoutError: when the next part does not come in time
         """
         payload = Payload(method, json, None, None)
-        limit = httpx.Timeout(self.timeout_s, connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
+        limit = self._limit_of_parts(read_timeout_s)
         with self._translating(method, path):
             request = self._client().build_request(
                 method, path, params=wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
@@ -268,7 +322,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
                 base_url=self._endpoint.base_url,
                 headers=self._endpoint.headers,
                 transport=transport,
-                verify=self._verify,
+                verify=self._tls(),
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
                 follow_redirects=False,
             )
@@ -308,6 +362,8 @@ class AsyncPipelineClient(_ClientBase):
     :param deployers: see there
     :param app: see there
     :param timeout_s: see there
+    :param connect_timeout_s: see there
+    :param outage_budget_s: see there
     :param verify: see there
     """
 
@@ -323,6 +379,7 @@ class AsyncPipelineClient(_ClientBase):
         content: bytes | str | None = None,
         timeout_s: float | None = None,
         idempotent: bool | None = None,
+        outage_budget_s: float | None = None,
     ) -> Any:
         """Make one call of the contract, as :meth:`PipelineClient.request` does.
 
@@ -333,6 +390,7 @@ class AsyncPipelineClient(_ClientBase):
         :param content: body as is, instead of ``json``
         :param timeout_s: seconds to wait for the answer; default the client's
         :param idempotent: whether the call may be repeated when the service is busy or away. Default: GETs are.
+        :param outage_budget_s: seconds for which to try again while the service is away; default the client's, 0 for one try
         :returns: as :meth:`PipelineClient.request`
         :raises PipelineAPIError: when the service answers with an error
         :raises PipelineConnectionError: when the service cannot be reached
@@ -357,7 +415,13 @@ class AsyncPipelineClient(_ClientBase):
                 raise api_error(response)
             return parse(response)
 
-        if not (method == "GET" if idempotent is None else idempotent):
+        repeatable = method == "GET" if idempotent is None else idempotent
+        patience = self._patience(outage_budget_s, repeatable)
+        if patience is not None:
+            answer: Any = await tenacity.AsyncRetrying(**patience.options())(once)
+            patience.succeeded()
+            return answer
+        if not repeatable or outage_budget_s == 0:
             return await once()
         options = retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
         return await tenacity.AsyncRetrying(**options)(once)
@@ -394,7 +458,7 @@ class AsyncPipelineClient(_ClientBase):
         :raises PipelineTimeoutError: when the next part does not come in time
         """
         payload = Payload(method, None, None, None)
-        limit = httpx.Timeout(self.timeout_s, connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
+        limit = self._limit_of_parts(read_timeout_s)
         client = self._client()
         try:
             async with client.stream(
@@ -458,6 +522,7 @@ class AsyncPipelineClient(_ClientBase):
                 base_url=self._endpoint.base_url,
                 headers=self._endpoint.headers,
                 transport=AsyncLocalTransport(local) if self.is_embedded else None,
-                verify=self._verify,
+                verify=self._tls(),
+                limits=httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=_KEPT_OPEN_S),
             )
         return self._http

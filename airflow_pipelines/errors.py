@@ -37,6 +37,14 @@ class PipelineConnectionError(PipelinesError, ConnectionError):
     """The service could not be reached, or the connection broke before the answer was complete."""
 
 
+class PipelineUnreachableError(PipelineConnectionError):
+    """No connection to the service was made, so it has not seen the request: it may be made again, whatever it asks for."""
+
+
+class UntrustedServiceError(PipelinesError):
+    """The service's certificate is not trusted, so nothing was sent. Trying again does not help."""
+
+
 class PipelineTimeoutError(PipelinesError, TimeoutError, RuntimeError):
     """A wait or a request ran out of time. The message says what was awaited and the last state seen.
 

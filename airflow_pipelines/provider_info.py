@@ -55,31 +55,55 @@ def _connection_type() -> dict[str, Any]:
                 "description": "Embedded, dedicated hosts: the Spark connection that submits them.",
                 "schema": {"type": ["string", "null"]},
             },
+            "verify": {
+                "label": "Verify TLS",
+                "description": "Service over HTTPS: whether its certificate is verified.",
+                "schema": {"type": ["boolean", "null"], "default": True},
+            },
+            "ca_file": {
+                "label": "CA file",
+                "description": "Service over HTTPS: PEM file of the authority that signed its certificate, on every worker.",
+                "schema": {"type": ["string", "null"]},
+            },
+            "timeout": {
+                "label": "Timeout",
+                "description": "Service in the network: seconds to wait for an answer (120).",
+                "schema": {"type": ["number", "null"], "exclusiveMinimum": 0},
+            },
+            "connect_timeout": {
+                "label": "Connect timeout",
+                "description": "Service in the network: seconds to wait for a connection (10).",
+                "schema": {"type": ["number", "null"], "exclusiveMinimum": 0},
+            },
         },
     }
 
 
 def _configuration() -> dict[str, Any]:
     return {
-        "description": "How waits on pipelines behave.",
+        "description": "How tasks wait for pipelines, and for their service.",
         "options": {
             "deferral_first_delay": {
                 "description": (
                     "Seconds that a trigger sleeps before its first poll. A trigger that fires while the worker is still "
                     "leaving the deferred task can make Airflow mark the task failed; keep it above [workers] "
-                    "min_heartbeat_interval."
+                    "min_heartbeat_interval. Up to the interval of its polls is added at random, so that waits that begin "
+                    "together do not poll together."
                 ),
                 "version_added": "0.1.0",
                 "type": "float",
                 "example": None,
                 "default": "10.0",
             },
-            "max_consecutive_errors": {
-                "description": "How many times in a row a wait may fail to reach the service before it gives up.",
+            "outage_budget": {
+                "description": (
+                    "Seconds that the service may be away (restarting, say) before a wait or a request of a task fails. A request "
+                    "whose answer was lost is made again only where that does no harm."
+                ),
                 "version_added": "0.1.0",
-                "type": "integer",
+                "type": "float",
                 "example": None,
-                "default": "5",
+                "default": "180.0",
             },
         },
     }

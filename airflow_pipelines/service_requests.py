@@ -32,6 +32,7 @@ class ServiceRequests(ABC):
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
         idempotent: bool | None = None,
+        outage_budget_s: float | None = None,
     ) -> Any:
         """Make one call of the contract.
 
@@ -45,6 +46,7 @@ class ServiceRequests(ABC):
         :param timeout_s: seconds to wait for the answer; default the client's
         :param idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default:
             GETs are.
+        :param outage_budget_s: seconds for which to try again while the service is away; default the client's, 0 for one try
         :returns: text for ``text/plain`` and pictures in SVG, bytes for ``application/octet-stream``, None for an empty answer,
             else the JSON value
         :raises PipelineAPIError: when the service answers with an error

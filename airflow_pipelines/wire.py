@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +12,13 @@ import httpx
 import tenacity
 
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.errors import (
+    PipelineAPIError,
+    PipelineConnectionError,
+    PipelineTimeoutError,
+    PipelineUnreachableError,
+    UntrustedServiceError,
+)
 
 RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
 RETRY_WAITS_S = (2.0, 4.0, 8.0)
@@ -141,6 +148,24 @@ def transport_error(error: httpx.TransportError, method: str, path: str, where: 
     :param path: path of the call
     :param where: who was asked, for the message
     """
+    cause = error or type(error).__name__
+    if isinstance(error, httpx.ConnectTimeout):
+        return PipelineUnreachableError(f"{method} {path}: cannot talk to {where}: no connection in time: {cause}")
     if isinstance(error, httpx.TimeoutException):
-        return PipelineTimeoutError(f"{method} {path}: no answer from {where} in time: {error or type(error).__name__}")
-    return PipelineConnectionError(f"{method} {path}: cannot talk to {where}: {error or type(error).__name__}")
+        return PipelineTimeoutError(f"{method} {path}: no answer from {where} in time: {cause}")
+    if _is_untrusted(error):
+        return UntrustedServiceError(
+            f"{method} {path}: the certificate of {where} is not trusted ({error}); name the file of the authority that signed it"
+        )
+    kind = PipelineUnreachableError if isinstance(error, httpx.ConnectError) else PipelineConnectionError
+    return kind(f"{method} {path}: cannot talk to {where}: {cause}")
+
+
+def _is_untrusted(error: BaseException) -> bool:
+    """Whether a failed verification of a certificate is behind an error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False

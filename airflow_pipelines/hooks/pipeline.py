@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -13,7 +15,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
-from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
+from airflow_pipelines.client import AsyncPipelineClient, PipelineClient, tls_context
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import (
@@ -24,8 +26,12 @@ from airflow_pipelines.errors import (
     describe_program_error,
     refused_program,
 )
-from airflow_pipelines.hooks.conditions import Condition, Observation, is_transient
+from airflow_pipelines.hooks import configuration
+from airflow_pipelines.hooks.clients import loop_clients
+from airflow_pipelines.hooks.conditions import Condition, Observation
 from airflow_pipelines.hooks.connection import ServiceAddress, secret_parts
+from airflow_pipelines.hooks.connection_report import connection_report
+from airflow_pipelines.hooks.observing import observe
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
 from airflow_pipelines.pins import check_spark_packages
 from airflow_pipelines.wire import path_of
@@ -37,18 +43,20 @@ if TYPE_CHECKING:
     from airflow_pipelines.stream_collecting import StreamProgramSource
 
 DEFAULT_CONN_ID = "airflow_pipelines_default"
-_TEST_TIMEOUT_S = 5.0
 
 
 class PipelineHook(BaseHook):
     """Pipelines behind one Airflow connection of type ``airflow_pipelines``.
 
-    A connection with a host is a service in the network (``airflow-pipelines serve``), its password the API key. A connection
-    without a host, or no connection at all under the default id, is the embedded service: its extras ``home``, ``deployer`` and
-    ``spark_conn_id`` say where its store is and how its hosts are run.
+    A connection with a host is a service in the network (``airflow-pipelines serve``), its password the API key, its extras
+    ``verify``, ``ca_file``, ``timeout`` and ``connect_timeout``. A connection without a host, or no connection at all under the
+    default id, is the embedded service: its extras ``home``, ``deployer`` and ``spark_conn_id`` say where its store is and how its
+    hosts are run.
 
     :param pipeline_conn_id: the connection's id
-    :param timeout_s: seconds to wait for one answer of the service
+    :param timeout_s: seconds to wait for one answer of the service; default the connection's extra ``timeout``, else two minutes
+    :param outage_budget_s: seconds that the service may be away without a request or a wait failing; default ``[airflow_pipelines]
+        outage_budget``
     """
 
     conn_name_attr = "pipeline_conn_id"
@@ -56,16 +64,19 @@ class PipelineHook(BaseHook):
     conn_type = "airflow_pipelines"
     hook_name = "Airflow Pipelines"
 
-    def __init__(self, pipeline_conn_id: str = DEFAULT_CONN_ID, *, timeout_s: float = 120.0) -> None:
+    def __init__(
+        self, pipeline_conn_id: str = DEFAULT_CONN_ID, *, timeout_s: float | None = None, outage_budget_s: float | None = None
+    ) -> None:
         super().__init__()
         self.pipeline_conn_id = pipeline_conn_id
         self.timeout_s = timeout_s
+        self.outage_budget_s = configuration.outage_budget_s() if outage_budget_s is None else outage_budget_s
         self._client: PipelineClient | None = None
 
     # Connection
 
     def get_conn(self) -> PipelineClient:
-        """The client for the connection; made once.
+        """The client for the connection; made once. Its requests bear with outages of the service.
 
         :raises AirflowNotFoundException: there is no such connection and its id is not the default one
         :raises ValueError: the connection contradicts itself
@@ -73,17 +84,26 @@ class PipelineHook(BaseHook):
         """
         if self._client is None:
             address = self._address()
-            self._client = PipelineClient(**self._client_arguments(address, self._spark_connection(address)))
+            # The provider would take a missing connection for "submit to YARN"; ours is an error.
+            spark = self.get_connection(address.spark_conn_id) if address.spark_conn_id else None
+            self._client = PipelineClient(**self._client_arguments(address, spark), outage_budget_s=self.outage_budget_s)
         return self._client
 
     async def get_async_conn(self) -> AsyncPipelineClient:
-        """An asynchronous client for the connection, for triggers; the caller closes it. Never blocks the event loop."""
-        try:
-            address = ServiceAddress.of(await self.aget_connection(self.pipeline_conn_id))
-        except AirflowNotFoundException:
-            address = self._default_address()
-        spark = await self.aget_connection(address.spark_conn_id) if address.spark_conn_id else None
-        return AsyncPipelineClient(**self._client_arguments(address, spark))
+        """An asynchronous client for the connection, of one's own; the caller closes it. Never blocks the event loop."""
+        return await self._async_client(await self._async_address())
+
+    @asynccontextmanager
+    async def shared_async_conn(self) -> AsyncIterator[AsyncPipelineClient]:
+        """The asynchronous client that all waits of this event loop on this connection share, for the length of a block.
+
+        A connection that was changed leads to another client within half a minute.
+
+        :raises AirflowNotFoundException: as of :meth:`get_conn`, and so are the others
+        """
+        clients = loop_clients()
+        async with clients.client(self.pipeline_conn_id, self._async_address, self._async_client) as client:
+            yield client
 
     def close(self) -> None:
         """Close the client's connections."""
@@ -91,16 +111,13 @@ class PipelineHook(BaseHook):
             self._client.close()
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether the service answers, within seconds, and which one it is. Starts no Spark."""
-        self.timeout_s = min(self.timeout_s, _TEST_TIMEOUT_S)
+        """Whether the connection can be used, within seconds. A service in the network is asked; for the embedded one it is looked
+        whether it could be made. It makes no store, needs no Java and starts no Spark.
+        """
         try:
-            config = self.get_conn().request("GET", path_of("config"), idempotent=False, timeout_s=_TEST_TIMEOUT_S)
-            pipelines = self.get_conn().request(
-                "GET", path_of("pipelines"), params={"selector": "status"}, idempotent=False, timeout_s=_TEST_TIMEOUT_S
-            )
+            return True, connection_report(self._address(), self.get_connection)
         except (PipelinesError, AirflowNotFoundException, ValueError, RuntimeError, OSError) as error:
             return False, f"{type(error).__name__}: {error}"
-        return True, f"{self.get_conn()!r} answers: version {config['version']}, {len(pipelines)} pipeline(s)"
 
     def _address(self) -> ServiceAddress:
         try:
@@ -108,15 +125,27 @@ class PipelineHook(BaseHook):
         except AirflowNotFoundException:
             return self._default_address()
 
+    async def _async_address(self) -> tuple[ServiceAddress, Any]:
+        """Where the connection leads, with its Spark connection if it has one."""
+        try:
+            address = ServiceAddress.of(await self.aget_connection(self.pipeline_conn_id))
+        except AirflowNotFoundException:
+            address = self._default_address()
+        return address, (await self.aget_connection(address.spark_conn_id) if address.spark_conn_id else None)
+
     def _default_address(self) -> ServiceAddress:
         """What a missing connection means: the embedded service for the default id, an error for any other."""
         if self.pipeline_conn_id != self.default_conn_name:
             raise AirflowNotFoundException(f"There is no connection {self.pipeline_conn_id!r} of type {self.conn_type}")
         return ServiceAddress()
 
-    def _spark_connection(self, address: ServiceAddress) -> Any:
-        # The provider would take a missing connection for "submit to YARN"; ours is an error.
-        return self.get_connection(address.spark_conn_id) if address.spark_conn_id else None
+    async def _async_client(self, found: tuple[ServiceAddress, Any]) -> AsyncPipelineClient:
+        address, spark_connection = found
+        arguments = self._client_arguments(address, spark_connection)
+        if address.url is not None and arguments["verify"] is not False:
+            # Reading the authorities' certificates takes tens of milliseconds.
+            arguments["verify"] = await asyncio.to_thread(tls_context, address.ca_file)
+        return AsyncPipelineClient(**arguments)
 
     def _client_arguments(self, address: ServiceAddress, spark_connection: Any) -> dict[str, Any]:
         if address.api_key:
@@ -124,13 +153,9 @@ class PipelineHook(BaseHook):
         if address.url is None:
             # The embedded service runs Spark, with what is installed here.
             check_spark_packages()
-        arguments: dict[str, Any] = {
-            "url": address.url,
-            "api_key": address.api_key,
-            "home": address.home,
-            "deployer": address.deployer,
-            "timeout_s": self.timeout_s,
-        }
+        arguments = address.client_arguments()
+        if self.timeout_s is not None:
+            arguments["timeout_s"] = self.timeout_s
         if spark_connection is not None:
             # Imported here: most connections submit nothing, and this loads the Spark provider.
             from airflow_pipelines.hooks.spark import dedicated_hosts
@@ -166,34 +191,22 @@ class PipelineHook(BaseHook):
         :returns: what the poll saw
         :raises PipelinesError: the service cannot be asked; a refusal that tells something about the pipeline is in the observation
         """
-        descriptor = self.descriptor(name)
-        request = condition.request()
-        answer, refusal = None, None
-        if request is not None and asks_runtime(descriptor):
-            try:
-                path = path_of("pipelines", name) + request.tail
-                answer = self.get_conn().request("GET", path, params=request.params, idempotent=False)
-            except PipelineAPIError as error:
-                refusal = refusal_or_raise(error)
-        return Observation(descriptor, time.time(), answer, refusal)
+        return observe(self.get_conn(), name, condition)
 
-    def wait(
-        self, name: str, condition: Condition, *, timeout_s: float | None, poll_interval_s: float, max_consecutive_errors: int = 5
-    ) -> dict[str, Any]:
+    def wait(self, name: str, condition: Condition, *, timeout_s: float | None, poll_interval_s: float) -> dict[str, Any]:
         """Block until a condition holds.
 
         :param name: the pipeline's name
         :param condition: what to wait for
         :param timeout_s: seconds to wait at most, None for no limit
         :param poll_interval_s: seconds between polls
-        :param max_consecutive_errors: polls in a row that may fail with a transient error
         :returns: what the condition found
         :raises PipelineFailedError: the condition cannot be reached any more; the message has the deployment error
         :raises PipelineTimeoutError: the time is up; the message says what was seen last
-        :raises PipelineConnectionError: the service was not reached too often
+        :raises PipelineConnectionError: the service was away for longer than the outage budget
         """
         deadline = None if timeout_s is None else time.time() + timeout_s
-        wait = Wait(name, condition, deadline, max_consecutive_errors)
+        wait = Wait(name, condition, deadline, self.outage_budget_s)
         return wait_in_place(wait, lambda: self.observe(name, condition), poll_interval_s)
 
     def wait_until_compiled(self, name: str, program_version: int, *, timeout_s: float, poll_interval_s: float = 0.5) -> None:
@@ -528,44 +541,3 @@ class PipelineHook(BaseHook):
     def _post(self, name: str, action: str, params: Mapping[str, Any] | None = None) -> None:
         """Ask for something that does no harm when it is asked twice."""
         self.get_conn().request("POST", path_of("pipelines", name, action), params=params, idempotent=True)
-
-
-async def observe_async(client: AsyncPipelineClient, name: str, condition: Condition) -> Observation:
-    """Poll a pipeline once without blocking the event loop; the asynchronous form of :meth:`PipelineHook.observe`.
-
-    :param client: an asynchronous client
-    :param name: the pipeline's name
-    :param condition: says what to request
-    :returns: what the poll found
-    """
-    descriptor: dict[str, Any] | None
-    try:
-        descriptor = await client.pipeline(name)
-    except PipelineAPIError as error:
-        if error.error_code != ErrorCode.UNKNOWN_PIPELINE_NAME:
-            raise
-        descriptor = None
-    request = condition.request()
-    answer, refusal = None, None
-    if request is not None and asks_runtime(descriptor):
-        try:
-            path = path_of("pipelines", name) + request.tail
-            answer = await client.request("GET", path, params=request.params, idempotent=False)
-        except PipelineAPIError as error:
-            refusal = refusal_or_raise(error)
-    return Observation(descriptor, time.time(), answer, refusal)
-
-
-def asks_runtime(descriptor: Mapping[str, Any] | None) -> bool:
-    """Whether there is a host to ask, going by a descriptor."""
-    return descriptor is not None and descriptor.get("deployment_resources_status") == "Provisioned"
-
-
-def refusal_or_raise(error: PipelineAPIError) -> PipelineAPIError:
-    """The error itself when it tells something about the pipeline.
-
-    :raises PipelineAPIError: the error, when it is a passing trouble of the service
-    """
-    if is_transient(error):
-        raise error
-    return error

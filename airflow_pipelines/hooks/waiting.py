@@ -1,4 +1,4 @@
-"""Polls until a condition holds, within a time limit and a number of transient errors.
+"""Polls until a condition holds, within a time limit, and past outages of the service that are not too long.
 
 How a pipeline is polled is left to the caller, so that a worker (synchronous) and a triggerer (asynchronous) apply the same rules.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import Condition, Observation, Outcome, Verdict, is_transient
 
+OUTAGE_BUDGET_S = 180.0
+"""Seconds that the service may be away without anything failing, where nobody says otherwise."""
 _JITTER = 0.2
 
 
@@ -22,22 +24,28 @@ def jittered(seconds: float) -> float:
     return seconds * (1 + random.uniform(0, _JITTER))  # noqa: S311 - spreading load, not a secret
 
 
+def spread(seconds: float) -> float:
+    """A part of the interval, so that waits that start together do not poll together at first."""
+    return random.uniform(0, seconds)  # noqa: S311 - spreading load, not a secret
+
+
 @dataclass
 class Wait:
     """One wait in progress.
 
     :param deadline: seconds since the epoch after which it fails, None for never
-    :param max_consecutive_errors: polls in a row that may fail with a transient error
+    :param outage_budget_s: seconds from the first poll on that failed for which the service may be away
     :param memory: what the condition remembers
+    :param away_since: seconds since the epoch at which the service was missed first; None while it answers
     """
 
     pipeline_name: str
     condition: Condition
     deadline: float | None = None
-    max_consecutive_errors: int = 5
+    outage_budget_s: float = OUTAGE_BUDGET_S
     memory: Mapping[str, Any] | None = None
     last_seen: str = "nothing yet"
-    _errors: int = field(default=0, init=False)
+    away_since: float | None = None
 
     @property
     def subject(self) -> str:
@@ -50,26 +58,28 @@ class Wait:
         :param observation: what the poll found
         :returns: the condition's verdict
         """
-        self._errors = 0
+        self.away_since = None
         verdict = self.condition.judge(observation, self.memory)
         self.memory = verdict.memory
         self.last_seen = verdict.message
         return verdict
 
-    def poll_failed(self, error: PipelinesError) -> None:
-        """Count a poll that failed.
+    def poll_failed(self, error: PipelinesError, now: float) -> None:
+        """Take note of a poll that failed.
 
         :param error: why
+        :param now: seconds since the epoch
         :raises PipelinesError: ``error`` itself when waiting cannot help
-        :raises PipelineConnectionError: more polls in a row failed than ``max_consecutive_errors`` allows
+        :raises PipelineConnectionError: the service has been away for longer than ``outage_budget_s`` allows
         """
         if not is_transient(error):
             raise error
-        self._errors += 1
-        if self._errors > self.max_consecutive_errors:
-            raise PipelineConnectionError(
-                f"{self.subject}: {self._errors} polls in a row failed, the last with: {error}"
-            ) from error
+        if self.away_since is None:
+            self.away_since = now
+        away_s = now - self.away_since
+        if away_s > self.outage_budget_s:
+            raise PipelineConnectionError(f"{self.subject}: the service has been away for {away_s:.0f} s: {error}") from error
+        self.last_seen = f"the service is away: {error}"
 
     def check_time(self, now: float) -> None:
         """Fail when the time is up.
@@ -94,13 +104,13 @@ def wait_in_place(wait: Wait, poll: Callable[[], Observation], poll_interval_s: 
     :returns: the verdict's result
     :raises PipelineFailedError: the condition cannot be reached any more
     :raises PipelineTimeoutError: the deadline passed
-    :raises PipelineConnectionError: too many polls in a row failed
+    :raises PipelineConnectionError: the service was away for too long
     """
     while True:
         try:
             verdict = wait.seen(poll())
         except PipelinesError as error:
-            wait.poll_failed(error)
+            wait.poll_failed(error, time.time())
         else:
             if verdict.outcome is Outcome.REACHED:
                 return verdict.result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError, UntrustedServiceError
 from airflow_pipelines.hooks.conditions import Condition, is_transient
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.operators import arguments
@@ -34,7 +34,14 @@ def airflow_errors() -> Iterator[None]:
     """
     try:
         yield
-    except (ProgramCompilationError, PipelineFailedError, SetupError, AirflowNotFoundException, ValueError) as error:
+    except (
+        ProgramCompilationError,
+        PipelineFailedError,
+        UntrustedServiceError,
+        SetupError,
+        AirflowNotFoundException,
+        ValueError,
+    ) as error:
         raise AirflowFailException(str(error)) from error
     except PipelineAPIError as error:
         if is_transient(error):

@@ -9,9 +9,10 @@ from airflow.sdk.exceptions import TaskDeferred
 
 from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.hooks.conditions import Condition, Outcome
+from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.waiting import Wait
-from airflow_pipelines.triggers.pipeline import PipelineTrigger, backstop, first_delay_s, max_consecutive_errors
+from airflow_pipelines.triggers.pipeline import PipelineTrigger, backstop
 
 
 class WaitingTask(Protocol):
@@ -46,13 +47,12 @@ def reached_or_deferred(task: WaitingTask, condition: Condition, *, method_name:
             condition,
             timeout_s=task.timeout,
             poll_interval_s=task.poke_interval,
-            max_consecutive_errors=max_consecutive_errors(),
         )
-    wait = Wait(task.pipeline_name, condition)
+    wait = Wait(task.pipeline_name, condition, outage_budget_s=outage_budget_s())
     try:
         verdict = wait.seen(task.hook.observe(task.pipeline_name, condition))
     except PipelinesError as error:
-        wait.poll_failed(error)
+        wait.poll_failed(error, time.time())
     else:
         if verdict.outcome is Outcome.REACHED:
             return verdict.result
@@ -66,7 +66,7 @@ def reached_or_deferred(task: WaitingTask, condition: Condition, *, method_name:
             poll_interval_s=task.poke_interval,
             first_delay_s=first_delay_s(),
             deadline=time.time() + task.timeout,
-            max_consecutive_errors=max_consecutive_errors(),
+            outage_budget_s=outage_budget_s(),
             memory=dict(wait.memory) if wait.memory else None,
         ),
         method_name=method_name,

@@ -15,14 +15,13 @@ from airflow.triggers.base import StartTriggerArgs
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
 from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
+from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.waiting import Wait
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.triggers.pipeline import (
     PipelineTrigger,
     backstop,
-    first_delay_s,
-    max_consecutive_errors,
     sensor_result_of,
 )
 
@@ -36,8 +35,8 @@ class PipelineSensor(BaseSensorOperator):
     """Waits until a condition holds on a pipeline: the common part of all sensors.
 
     A pipeline that fails, or a wait that cannot succeed any more, fails the task at once and without retries, with the
-    deployment error and the host's last log lines. Passing trouble with the service is tolerated ``[airflow_pipelines]
-    max_consecutive_errors`` times in a row. Clearing or killing the task leaves the pipeline as it is. XCom: what the condition
+    deployment error and the host's last log lines. A service that is away is waited for, up to ``[airflow_pipelines]
+    outage_budget`` seconds. Clearing or killing the task leaves the pipeline as it is. XCom: what the condition
     found, a small JSON object.
 
     :param pipeline_name: the pipeline
@@ -140,10 +139,10 @@ class PipelineSensor(BaseSensorOperator):
 
     @cached_property
     def _wait(self) -> Wait:
-        return Wait(self.pipeline_name, self.condition(), max_consecutive_errors=max_consecutive_errors())
+        return Wait(self.pipeline_name, self.condition(), outage_budget_s=outage_budget_s())
 
     def _tolerate(self, wait: Wait, error: PipelinesError) -> None:
-        wait.poll_failed(error)
+        wait.poll_failed(error, time.time())
         self.log.warning("%s: %s", wait.subject, error)
 
     def _defer(self, wait: Wait) -> NoReturn:
@@ -166,7 +165,7 @@ class PipelineSensor(BaseSensorOperator):
             poll_interval_s=self.poke_interval,
             first_delay_s=first_delay_s,
             deadline=deadline,
-            max_consecutive_errors=max_consecutive_errors(),
+            outage_budget_s=outage_budget_s(),
             memory=memory,
         )
 

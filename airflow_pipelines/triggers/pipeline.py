@@ -9,14 +9,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from airflow.sdk import conf
-from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import Condition, Outcome
-from airflow_pipelines.hooks.pipeline import PipelineHook, observe_async
-from airflow_pipelines.hooks.waiting import Wait, jittered
+from airflow_pipelines.hooks.observing import observe_async
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.hooks.waiting import Wait, jittered, spread
+from airflow_pipelines.pins import SetupError
 
 _BACKSTOP = timedelta(seconds=60)
 
@@ -36,16 +37,17 @@ class PipelineTrigger(BaseTrigger):
     pipeline.
 
     It sleeps before the first poll, because the task has just polled, and because an event that comes while the worker is still
-    leaving the deferred task can make Airflow fail the task.
+    leaving the deferred task can make Airflow fail the task. Waits that begin together poll at different times, and all waits of a
+    triggerer on one connection share one client.
 
     :param pipeline_name: the pipeline
     :param condition: the condition in wire form
     :param pipeline_conn_id: the connection's id; the connection itself is read in the triggerer
     :param poll_interval_s: seconds between polls; up to a fifth is added at random
-    :param first_delay_s: seconds before the first poll
+    :param first_delay_s: seconds before the first poll; up to ``poll_interval_s`` is added at random
     :param deadline: seconds since the epoch after which the wait fails. None: shortly before Airflow ends the wait, and never when
         that has no limit
-    :param max_consecutive_errors: polls in a row that may fail with a transient error
+    :param outage_budget_s: seconds for which the service may be away
     :param memory: what the condition remembers from the task's own poll
     """
 
@@ -58,7 +60,7 @@ class PipelineTrigger(BaseTrigger):
         poll_interval_s: float,
         first_delay_s: float,
         deadline: float | None,
-        max_consecutive_errors: int,
+        outage_budget_s: float,
         memory: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -68,7 +70,7 @@ class PipelineTrigger(BaseTrigger):
         self.poll_interval_s = poll_interval_s
         self.first_delay_s = first_delay_s
         self.deadline = deadline
-        self.max_consecutive_errors = max_consecutive_errors
+        self.outage_budget_s = outage_budget_s
         self.memory = memory
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -80,7 +82,7 @@ class PipelineTrigger(BaseTrigger):
             "poll_interval_s",
             "first_delay_s",
             "deadline",
-            "max_consecutive_errors",
+            "outage_budget_s",
             "memory",
         )
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
@@ -88,15 +90,15 @@ class PipelineTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll and yield exactly one event: ``{"outcome", "message", "result"}``."""
         condition = Condition.from_wire(self.condition)
-        wait = Wait(self.pipeline_name, condition, self._deadline(), self.max_consecutive_errors, self.memory)
-        await asyncio.sleep(self.first_delay_s)
+        wait = Wait(self.pipeline_name, condition, self._deadline(), self.outage_budget_s, self.memory)
+        await asyncio.sleep(self.first_delay_s + spread(self.poll_interval_s))
         try:
             event = await self._event(wait)
         except PipelineTimeoutError as error:
             event = _event(WaitOutcome.TIMEOUT, str(error))
         except PipelineConnectionError as error:
             event = _event(WaitOutcome.UNREACHABLE, str(error))
-        except PipelinesError as error:
+        except (PipelinesError, AirflowNotFoundException, SetupError, ValueError) as error:
             event = _event(WaitOutcome.ERROR, f"{wait.subject}: {error}")
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
@@ -112,31 +114,22 @@ class PipelineTrigger(BaseTrigger):
         return None if limit is None else (limit - _BACKSTOP).timestamp()
 
     async def _event(self, wait: Wait) -> dict[str, Any]:
-        async with await PipelineHook(self.pipeline_conn_id).get_async_conn() as client:
-            while True:
-                try:
+        hook = PipelineHook(self.pipeline_conn_id)
+        while True:
+            try:
+                async with hook.shared_async_conn() as client:
                     verdict = wait.seen(await observe_async(client, self.pipeline_name, wait.condition))
-                except PipelinesError as error:
-                    wait.poll_failed(error)
-                    self.log.warning("%s: %s", wait.subject, error)
-                else:
-                    if verdict.outcome is Outcome.REACHED:
-                        return _event(WaitOutcome.REACHED, verdict.message, verdict.result)
-                    if verdict.outcome is Outcome.FAILED:
-                        return _event(WaitOutcome.FAILED, str(wait.failure(verdict)), verdict.result)
-                    self.log.info("%s: %s", wait.subject, verdict.message)
-                wait.check_time(time.time())
-                await asyncio.sleep(jittered(self.poll_interval_s))
-
-
-def first_delay_s() -> float:
-    """Seconds that a trigger sleeps before its first poll: ``[airflow_pipelines] deferral_first_delay``."""
-    return float(conf.getfloat("airflow_pipelines", "deferral_first_delay", fallback=10.0))
-
-
-def max_consecutive_errors() -> int:
-    """Polls in a row that may fail: ``[airflow_pipelines] max_consecutive_errors``."""
-    return int(conf.getint("airflow_pipelines", "max_consecutive_errors", fallback=5))
+            except PipelinesError as error:
+                wait.poll_failed(error, time.time())
+                self.log.warning("%s: %s", wait.subject, error)
+            else:
+                if verdict.outcome is Outcome.REACHED:
+                    return _event(WaitOutcome.REACHED, verdict.message, verdict.result)
+                if verdict.outcome is Outcome.FAILED:
+                    return _event(WaitOutcome.FAILED, str(wait.failure(verdict)), verdict.result)
+                self.log.info("%s: %s", wait.subject, verdict.message)
+            wait.check_time(time.time())
+            await asyncio.sleep(jittered(self.poll_interval_s))
 
 
 def backstop(timeout_s: float | None) -> timedelta | None:

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
+from fastapi import FastAPI
 
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.enums import PipelineStatus
@@ -20,6 +22,7 @@ from airflow_pipelines.hooks.conditions import IdleCondition, StartedCondition, 
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.pins import SetupError
 from tests.fixtures.airflow import ScriptedService
+from tests.serving import serving
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, conn_id: str, **fields: Any) -> None:
@@ -63,10 +66,44 @@ def test_test_connection_gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - started < 10
 
 
-def test_test_connection_says_what_answers(scripted: ScriptedService) -> None:
-    # Both /v0/config and /v0/pipelines have an empty tail in the scripted service.
-    scripted.answers["GET", ""] = [{"version": "1.2.3"}, [{}, {}]]
-    assert PipelineHook().test_connection() == (True, "PipelineClient(app=<ASGI app>) answers: version 1.2.3, 2 pipeline(s)")
+@pytest.mark.processes
+def test_test_connection_says_what_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = FastAPI()
+    app.get("/v0/config")(lambda: {"version": "1.2.3"})
+    app.get("/v0/pipelines")(lambda: [{}, {}])
+    with serving(app) as url:
+        connect(monkeypatch, "there", host=url)
+        assert PipelineHook("there").test_connection() == (
+            True,
+            f"PipelineClient(url={url!r}) answers: version 1.2.3, 2 pipeline(s)",
+        )
+
+
+def test_testing_the_embedded_service_makes_and_needs_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no java"))
+    connect(monkeypatch, "local", extra={"home": str(tmp_path / "new" / "home")})
+    good, message = PipelineHook("local").test_connection()
+    assert good, message
+    assert "there is no store yet" in message
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    connect(monkeypatch, "local", extra={"home": str(tmp_path / "file" / "home")})
+    good, message = PipelineHook("local").test_connection()
+    assert not good
+    assert "is no folder" in message
+
+
+def test_testing_the_embedded_service_asks_for_its_spark_connection_and_its_database(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    connect(monkeypatch, "cluster", extra={"home": str(tmp_path), "deployer": "dedicated", "spark_conn_id": "nowhere"})
+    good, message = PipelineHook("cluster").test_connection()
+    assert (good, "nowhere" in message) == (False, True)
+    connect(monkeypatch, "local", extra={"home": str(tmp_path)})
+    monkeypatch.setenv("AIRFLOW_PIPELINES_DATABASE_URL", "nonsense://x/y")
+    good, message = PipelineHook("local").test_connection()
+    assert (good, "database of the store cannot be used" in message) == (False, True)
 
 
 def test_status_of_what_is_and_what_is_not(scripted: ScriptedService) -> None:
@@ -107,16 +144,15 @@ def test_a_wait_whose_time_is_up_says_what_it_saw_last(scripted: ScriptedService
         PipelineHook().wait("p", StatusCondition(("RUNNING",)), timeout_s=0.05, poll_interval_s=0.01)
 
 
-def test_passing_trouble_is_tolerated_up_to_a_budget(scripted: ScriptedService) -> None:
+def test_an_outage_is_borne_with_for_so_many_seconds(scripted: ScriptedService) -> None:
     scripted.up()
     trouble = (500, {"error_code": "InternalError", "message": "stumbled"})
     good = {"global_metrics": {"total_input_records": 1, "total_processed_records": 1, "incarnation_uuid": "i"}}
-    scripted.answers["GET", "stats"] = [trouble, trouble, good]
-    hook = PipelineHook()
-    hook.wait("p", IdleCondition(0), timeout_s=5, poll_interval_s=0.01, max_consecutive_errors=2)
+    scripted.answers["GET", "stats"] = [*[trouble] * 20, good]
+    PipelineHook(outage_budget_s=30).wait("p", IdleCondition(0), timeout_s=5, poll_interval_s=0.001)
     scripted.answers["GET", "stats"] = [trouble]
-    with pytest.raises(PipelineConnectionError, match="3 polls in a row failed, the last with: stumbled"):
-        hook.wait("p", IdleCondition(0), timeout_s=5, poll_interval_s=0.01, max_consecutive_errors=2)
+    with pytest.raises(PipelineConnectionError, match="the service has been away for 0 s: stumbled"):
+        PipelineHook(outage_budget_s=0.02).wait("p", IdleCondition(0), timeout_s=5, poll_interval_s=0.01)
 
 
 def test_an_error_that_does_not_pass_ends_a_wait(scripted: ScriptedService) -> None:

@@ -11,7 +11,8 @@ from airflow.triggers.base import TriggerEvent
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import Condition, IdleCondition, StatusCondition, TokenCondition
-from airflow_pipelines.triggers.pipeline import PipelineTrigger, first_delay_s, result_of, sensor_result_of
+from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
+from airflow_pipelines.triggers.pipeline import PipelineTrigger, result_of, sensor_result_of
 from tests.fixtures.airflow import ScriptedService
 
 
@@ -23,7 +24,7 @@ def trigger(condition: Condition, **changes: Any) -> PipelineTrigger:
         "poll_interval_s": 0.01,
         "first_delay_s": 0.0,
         "deadline": None,
-        "max_consecutive_errors": 1,
+        "outage_budget_s": 0.02,
     }
     return PipelineTrigger(**arguments | changes)
 
@@ -68,8 +69,12 @@ def test_it_sleeps_before_its_first_poll(scripted: ScriptedService, monkeypatch:
         slept.append((seconds, len(scripted.calls)))
 
     monkeypatch.setattr("airflow_pipelines.triggers.pipeline.asyncio", SimpleNamespace(sleep=sleep))
-    run(trigger(StatusCondition(("RUNNING",)), first_delay_s=30.0))
-    assert slept == [(30.0, 0)]
+    for _ in range(20):
+        run(trigger(StatusCondition(("RUNNING",)), first_delay_s=30.0, poll_interval_s=5.0))
+    firsts = [seconds for seconds, _ in slept]
+    assert slept[0][1] == 0
+    assert all(30.0 <= seconds <= 35.0 for seconds in firsts)
+    assert len(set(firsts)) > 1, "waits that begin together poll at different times"
 
 
 def test_it_goes_on_from_what_the_task_saw(scripted: ScriptedService) -> None:
@@ -104,7 +109,7 @@ def test_a_service_that_is_away_too_long_is_worth_a_retry(scripted: ScriptedServ
     scripted.answers["GET", ""] = (502, {"message": "bad gateway", "error_code": ""})
     event = run(trigger(StatusCondition(("RUNNING",))))
     assert event["outcome"] == "unreachable"
-    with pytest.raises(PipelineConnectionError, match="2 polls in a row failed"):
+    with pytest.raises(PipelineConnectionError, match="the service has been away for"):
         result_of(event)
 
 
@@ -131,3 +136,16 @@ def test_the_first_delay_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_delay_s() == 10.0
     monkeypatch.setenv("AIRFLOW__AIRFLOW_PIPELINES__DEFERRAL_FIRST_DELAY", "0.5")
     assert first_delay_s() == 0.5
+
+
+def test_the_budget_for_outages_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert outage_budget_s() == 180.0
+    monkeypatch.setenv("AIRFLOW__AIRFLOW_PIPELINES__OUTAGE_BUDGET", "60")
+    assert outage_budget_s() == 60.0
+
+
+def test_a_connection_that_does_not_exist_is_not_worth_a_retry() -> None:
+    event = run(trigger(StatusCondition(("RUNNING",)), pipeline_conn_id="nowhere"))
+    assert event["outcome"] == "error"
+    with pytest.raises(AirflowFailException, match="no connection 'nowhere'"):
+        result_of(event)

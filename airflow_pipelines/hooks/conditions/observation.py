@@ -7,23 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError, PipelinesError
+from airflow_pipelines.outages import PHASE_CODES
 
 _TRANSIENT_STATUS_CODES = frozenset({408, 429, 500, 502, 504})
-# A runtime request in one of these phases is early, not wrong.
-_PHASE_CODES = frozenset(
-    {
-        ErrorCode.AWAITING_APPROVAL,
-        ErrorCode.BOOTSTRAP_IN_PROGRESS,
-        ErrorCode.INITIALIZING,
-        ErrorCode.PIPELINE_INTERACTION_NOT_DEPLOYED,
-        ErrorCode.PIPELINE_INTERACTION_UNREACHABLE,
-        ErrorCode.PIPELINE_UNAVAILABLE,
-        ErrorCode.RESTORE_IN_PROGRESS,
-        ErrorCode.SUSPENDED,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +61,7 @@ class Observation:
 def is_transient(error: PipelinesError | ConnectionError) -> bool:
     """Whether trying again may help: the service was not reached, is overloaded, or failed for a reason of its own."""
     if isinstance(error, PipelineAPIError):
-        return error.status_code in _TRANSIENT_STATUS_CODES or (error.status_code == 503 and error.error_code not in _PHASE_CODES)
+        return error.status_code in _TRANSIENT_STATUS_CODES or (error.status_code == 503 and error.error_code not in PHASE_CODES)
     return isinstance(error, (ConnectionError, TimeoutError))
 
 

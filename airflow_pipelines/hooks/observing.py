@@ -1,0 +1,86 @@
+"""One look at a pipeline for a condition, from a worker or from the triggerer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.errors import PipelineAPIError
+from airflow_pipelines.hooks.conditions import Condition, Observation, is_transient
+from airflow_pipelines.wire import path_of
+
+_STATUS = {"selector": "status"}
+_ONE_TRY = 0.0
+"""No budget for outages: whoever looks again and again bears with them himself."""
+
+
+def observe(client: PipelineClient, name: str, condition: Condition) -> Observation:
+    """Poll a pipeline once.
+
+    :param client: the client
+    :param name: the pipeline's name
+    :param condition: says what to request beside the descriptor
+    :returns: what the poll saw
+    :raises PipelinesError: the service cannot be asked; a refusal that tells something about the pipeline is in the observation
+    """
+    path = path_of("pipelines", name)
+    descriptor: dict[str, Any] | None
+    try:
+        descriptor = client.request("GET", path, params=_STATUS, outage_budget_s=_ONE_TRY)
+    except PipelineAPIError as error:
+        if error.error_code != ErrorCode.UNKNOWN_PIPELINE_NAME:
+            raise
+        descriptor = None
+    request = condition.request()
+    answer, refusal = None, None
+    if request is not None and _asks_runtime(descriptor):
+        try:
+            answer = client.request("GET", path + request.tail, params=request.params, outage_budget_s=_ONE_TRY)
+        except PipelineAPIError as error:
+            refusal = _refusal_or_raise(error)
+    return Observation(descriptor, time.time(), answer, refusal)
+
+
+async def observe_async(client: AsyncPipelineClient, name: str, condition: Condition) -> Observation:
+    """Poll a pipeline once without blocking the event loop; the asynchronous form of :func:`observe`.
+
+    :param client: the client
+    :param name: the pipeline's name
+    :param condition: says what to request beside the descriptor
+    :returns: what the poll saw
+    :raises PipelinesError: as of :func:`observe`
+    """
+    path = path_of("pipelines", name)
+    descriptor: dict[str, Any] | None
+    try:
+        descriptor = await client.request("GET", path, params=_STATUS, outage_budget_s=_ONE_TRY)
+    except PipelineAPIError as error:
+        if error.error_code != ErrorCode.UNKNOWN_PIPELINE_NAME:
+            raise
+        descriptor = None
+    request = condition.request()
+    answer, refusal = None, None
+    if request is not None and _asks_runtime(descriptor):
+        try:
+            answer = await client.request("GET", path + request.tail, params=request.params, outage_budget_s=_ONE_TRY)
+        except PipelineAPIError as error:
+            refusal = _refusal_or_raise(error)
+    return Observation(descriptor, time.time(), answer, refusal)
+
+
+def _asks_runtime(descriptor: Mapping[str, Any] | None) -> bool:
+    """Whether there is a host to ask, going by a descriptor."""
+    return descriptor is not None and descriptor.get("deployment_resources_status") == "Provisioned"
+
+
+def _refusal_or_raise(error: PipelineAPIError) -> PipelineAPIError:
+    """The error itself when it tells something about the pipeline.
+
+    :raises PipelineAPIError: the error, when it is a passing trouble of the service
+    """
+    if is_transient(error):
+        raise error
+    return error
