@@ -136,8 +136,8 @@ CONSUMER_PROPERTIES: Final = frozenset(
 CONSUMER_DEFAULTS: Final[Mapping[str, str | int]] = {
     # Nobody else takes over what a consumer reads that takes its time.
     "max.poll.interval.ms": 86_400_000,
-    # A consumer that has as much as it may keep looks so often whether it may fetch more. By default it does so each second, so that one
-    # that is quick waits for most of the time.
+    # A consumer that has as much as it may keep looks so often whether it may fetch more. By default it does so each second, and
+    # a quick one waits for most of the time.
     "fetch.queue.backoff.ms": 10,
 }
 """What consumers have unless other values are given."""
