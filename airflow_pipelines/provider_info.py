@@ -21,7 +21,7 @@ def get_provider_info() -> dict[str, Any]:
         "name": INTEGRATION,
         "description": "Long-lived, stateful Spark pipelines as first-class things in Airflow.",
         "hooks": _modules("hooks", "pipeline"),
-        "operators": _modules("operators", "lifecycle", "change", "approval", "checkpoint", "data"),
+        "operators": _modules("operators", "lifecycle", "change", "approval", "checkpoint", "data", "gated", "plan"),
         "sensors": _modules("sensors", "pipeline", "checkpoint", "inputs", "comparison"),
         "triggers": _modules("triggers", "pipeline"),
         "connection-types": [_connection_type()],

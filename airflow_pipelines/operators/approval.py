@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_pipelines.approval import NOT_GIVEN
 from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import PipelineStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import StartedCondition, StatusCondition
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors
-from airflow_pipelines.operators.diff import change_fingerprint, change_xcom
+from airflow_pipelines.operators.diff import change_fingerprint, change_xcom, review_xcom
+from airflow_pipelines.operators.request import Answer, check_request, write_request
+from airflow_pipelines.operators.task_memory import TaskMemory
+from airflow_pipelines.operators.waiting import reached_or_deferred
+from airflow_pipelines.triggers.pipeline import result_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -32,6 +39,8 @@ _SETTLED = (
     PipelineStatus.REPLAYING.name,
 )
 _ON_REJECT = ("stop", "leave")
+_APPROVAL = "approval"
+"""The name of the approval in the task's memory."""
 
 
 class ApprovePipelineOperator(WaitingPipelineOperator):
@@ -113,7 +122,8 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
     nothing asks nobody.
 
     Airflow keeps the text of a request as it was at the task instance's first try. When the task is cleared after the change has
-    changed, the person would see the old text; this is noticed and refused: start a new DAG run for a new change.
+    changed, the person would see the old text; this is noticed and refused: start a new DAG run for a new change. A task that is
+    retried after the approval (the pipeline took longer than ``timeout``, the worker was lost) goes on with it and asks nobody.
 
     XCom: ``{"pipeline", "approved", "status", "diff", "diff_text", "programs", "views_evaluated_anew"}``, and ``decided_by`` when a
     person decided.
@@ -121,6 +131,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
     :param on_reject: ``stop`` the pipeline, or ``leave`` it waiting
+    :param deferrable: wait for the pipeline after the approval in the triggerer; default ``[operators] default_deferrable``
     :param timeout: seconds to wait for the pipeline after the approval
     :param poke_interval: seconds between polls after the approval
     :param kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
@@ -134,6 +145,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         pipeline_name: str,
         pipeline_conn_id: str = DEFAULT_CONN_ID,
         on_reject: str = "stop",
+        deferrable: bool | None = None,
         timeout: float = 600.0,
         poke_interval: float = 1.0,
         **kwargs: Any,
@@ -144,6 +156,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         self.pipeline_name = pipeline_name
         self.pipeline_conn_id = pipeline_conn_id
         self.on_reject = on_reject
+        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
         self.timeout = timeout
         self.poke_interval = poke_interval
 
@@ -162,26 +175,26 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         self.on_reject = arguments.choice("on_reject", self.on_reject, _ON_REJECT)
 
     def execute(self, context: Context) -> Any:
-        """Ask, if there is something to ask."""
+        """Ask, if there is something to ask; or go on with what was approved in an earlier try."""
         self.check_arguments()
         with airflow_errors():
             change = waiting_change(self.hook, self.pipeline_name, self.timeout)
+            remembered = TaskMemory(context).recall(_APPROVAL)
+            if remembered is not None and (change is None or _is_shown(change, remembered)):
+                self.log.info("This change was approved already, going on with it")
+                return self._approve(context, remembered)
             if change is None:
                 self.log.info("Nothing waits for approval on pipeline %s", self.pipeline_name)
                 return approval_xcom(self.pipeline_name, self.hook.status(self.pipeline_name).name, change_xcom(None))
         self.log.info("Asking for the approval of:\n%s", change_text(change))
-        self.subject = f"Pipeline {self.pipeline_name}: {self.subject}"
-        note = f"{self.body}\n\n" if self.body else ""
-        self.body = f"{note}{change_markdown(change)}\n\nchange `{change_fingerprint(change)}`"
+        fingerprint = change_fingerprint(change)
+        write_request(self, self.pipeline_name, change_markdown(change), fingerprint)
+        review = review_xcom(self.pipeline_name, self.pipeline_conn_id, change, planned=False)
+        context["ti"].xcom_push(key="review", value=review)
         try:
             return super().execute(context)
         except TaskAwaitingInput as wait:
-            stored = stored_request_body(context, self)
-            if stored is not None and stored != self.body:
-                raise AirflowFailException(
-                    "The request that people see was written for another change, and Airflow does not let it be replaced: "
-                    "start a new DAG run, so that this change is shown"
-                ) from None
+            check_request(context, self, fingerprint)
             # The task goes on in another process: what was shown travels with it.
             wait.kwargs = {"shown": change_xcom(change)}
             raise
@@ -195,48 +208,75 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         :returns: the XCom
         :raises AirflowFailException: another change waits than the one that was shown
         """
-        self.check_arguments()
-        answer = cast("dict[str, Any]", self._decision(context, event))
-        approved = answer["chosen_options"][0] == self.APPROVE
-        result = approval_xcom(self.pipeline_name, "", shown or change_xcom(None), approved=approved)
-        result["decided_by"] = (answer.get("responded_by_user") or {}).get("name")
+        # The validated answer, without the skipping of the base class.
+        answer = Answer.of(super(ApprovalOperator, self).execute_complete(context, event))
+        decided = {**(shown or change_xcom(None)), "decided_by": answer.decided_by}
+        if answer.approved:
+            # Before anything else: a retry finds the answer here, and nowhere else.
+            TaskMemory(context).remember(_APPROVAL, decided)
         with airflow_errors():
-            if approved:
-                self._approve(shown or {})
-                found = self.hook.wait(
-                    self.pipeline_name, StartedCondition(_UP), timeout_s=self.timeout, poll_interval_s=self.poke_interval
-                )
-                return {**result, "status": found["status"]}
+            self.check_arguments()
+            if answer.approved:
+                return self._approve(context, decided)
             if self.on_reject == "stop":
                 # Nothing is lost: what the pipeline was started from stays, and one that runs after all takes a checkpoint.
                 self.hook.stop(self.pipeline_name)
                 stopped = StatusCondition((PipelineStatus.STOPPED.name,))
                 self.hook.wait(self.pipeline_name, stopped, timeout_s=self.timeout, poll_interval_s=self.poke_interval)
-            result["status"] = self.hook.status(self.pipeline_name).name
+            result = self._xcom(self.hook.status(self.pipeline_name).name, decided, approved=False)
         # The base class ends a rejected task in a way that drops its result, so it is pushed before.
         context["ti"].xcom_push(key="decision", value=result)
         super().execute_complete(context, event)
         return result
 
-    def _decision(self, context: Context, event: dict[str, Any]) -> Any:
-        """The validated answer, without the skipping of the base class."""
-        return super(ApprovalOperator, self).execute_complete(context, event)
+    def approved(self, context: Context, event: dict[str, Any] | None = None, decided: dict[str, Any] | None = None) -> Any:
+        """Go on after the triggerer's wait for the pipeline.
 
-    def _approve(self, shown: dict[str, Any]) -> None:
+        :param context: the task's context
+        :param event: what the trigger found
+        :param decided: what was shown, as :func:`change_xcom` makes it, and ``decided_by``
+        :returns: the XCom
+        """
+        with airflow_errors():
+            self.check_arguments()
+            return self._approved(context, result_of(event), decided or change_xcom(None))
+
+    def _approve(self, context: Context, decided: dict[str, Any]) -> Any:
+        """Have the pipeline go on with what was shown, and wait for it."""
         change = waiting_change(self.hook, self.pipeline_name, self.timeout)
         if change is None:
             # Somebody approved it elsewhere, or this is a second try after the approval went through.
             self.log.info("Nothing waits for approval on pipeline %s any more", self.pipeline_name)
-        elif (change.diff, change.programs) != (shown.get("diff"), shown.get("programs")):
+        elif not _is_shown(change, decided):
+            TaskMemory(context).forget(_APPROVAL)
             raise AirflowFailException(
                 f"What was approved no longer waits on pipeline {self.pipeline_name!r}; nothing was done. "
                 f"What waits now:\n{change_text(change)}"
             )
-        if shown.get("programs"):
-            # Compared again where it is approved, and also when nothing waits: another program may run by now.
-            self.hook.approve(self.pipeline_name, shown["programs"])
-        elif change is not None:
-            self.hook.approve(self.pipeline_name)
+        try:
+            if decided.get("programs"):
+                # Compared again where it is approved, and also when nothing waits: another program may run by now.
+                self.hook.approve(self.pipeline_name, decided["programs"])
+            elif change is not None:
+                self.hook.approve(self.pipeline_name)
+        except PipelineAPIError as error:
+            if error.error_code == ErrorCode.UNEXPECTED_PROGRAM:
+                TaskMemory(context).forget(_APPROVAL)
+            raise
+        found = reached_or_deferred(self, StartedCondition(_UP), method_name="approved", kwargs={"decided": decided})
+        return self._approved(context, found, decided)
+
+    def _approved(self, context: Context, found: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
+        TaskMemory(context).forget(_APPROVAL)
+        return self._xcom(found["status"], decided, approved=True)
+
+    def _xcom(self, status: str, decided: dict[str, Any], *, approved: bool) -> dict[str, Any]:
+        return approval_xcom(self.pipeline_name, status, decided, approved=approved)
+
+
+def _is_shown(change: PendingChange, shown: Mapping[str, Any]) -> bool:
+    """Whether the change that waits is the one that a person saw."""
+    return (change.diff, change.programs) == (shown.get("diff"), shown.get("programs"))
 
 
 def waiting_change(hook: PipelineHook, name: str, timeout_s: float) -> PendingChange | None:
@@ -268,33 +308,3 @@ def approval_xcom(name: str, status: str, change: dict[str, Any], *, approved: b
         "diff_text": "" if diff is None else diff_text(diff),
         **change,
     }
-
-
-def stored_request_body(context: Context, operator: ApprovalOperator) -> str | None:
-    """The text that Airflow keeps for a task instance's request, None where this Airflow does not tell.
-
-    Airflow's helper that writes a request throws away the reply, which holds what is kept; so the request is written once more
-    with the message itself. These modules are Airflow's own and may change: without them the check is left out.
-
-    :param context: the task's context
-    :param operator: the operator that asked
-    """
-    try:
-        from airflow.sdk.api.datamodels._generated import HITLUser
-        from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
-        from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
-    except ImportError:
-        return None
-    reply = SUPERVISOR_COMMS.send(
-        CreateHITLDetailPayload(
-            ti_id=context["ti"].id,
-            options=operator.options,
-            subject=operator.subject,
-            body=operator.body,
-            defaults=operator.defaults,
-            multiple=operator.multiple,
-            params=operator.serialized_params,
-            assigned_users=[HITLUser(id=user["id"], name=user["name"]) for user in operator.assigned_users or ()],
-        )
-    )
-    return cast("str | None", getattr(reply, "body", None))

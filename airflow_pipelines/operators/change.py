@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator
-from airflow_pipelines.operators.modification import Modification
+from airflow_pipelines.operators.modification import Modification, check_program_arguments
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 
@@ -96,15 +96,11 @@ class ModifyPipelineOperator(PipelineOperator):
     def check_arguments(self) -> None:
         """See the base class. What a DAG gives and is lost is refused: as "not given" it would leave things as they are."""
         super().check_arguments()
-        for name in ("sql", "udf_python"):
-            if name in self.given:
-                setattr(self, name, arguments.text(name, getattr(self, name)))
-        for name in ("stream_program", "stream_arguments", "description"):
-            if name in self.given:
-                arguments.present(name, getattr(self, name))
+        check_program_arguments(self)
+        if "description" in self.given:
+            arguments.present("description", self.description)
         if "runtime_config" in self.given:
             self.runtime_config = arguments.mapping("runtime_config", self.runtime_config)
-        self.stream_files = arguments.texts("stream_files", self.stream_files)
         self.secret_conn_ids = arguments.texts("secret_conn_ids", self.secret_conn_ids)
 
     def act(self, context: Context) -> dict[str, Any]:

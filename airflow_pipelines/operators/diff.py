@@ -1,4 +1,4 @@
-"""The change that waits for approval, for XComs and for comparison."""
+"""Changes of a pipeline's program, for XComs and for comparison."""
 
 from __future__ import annotations
 
@@ -17,9 +17,40 @@ def change_xcom(change: PendingChange | None) -> dict[str, Any]:
     return {"diff": change.diff, "programs": change.programs, "views_evaluated_anew": change.views_evaluated_anew}
 
 
-def change_fingerprint(change: PendingChange) -> str:
-    """A short text that is the same for the same change of the same programs only."""
-    return hashlib.sha256(json.dumps(change_xcom(change), sort_keys=True).encode()).hexdigest()[:16]
+def change_fingerprint(change: PendingChange, *more: Any) -> str:
+    """A short text that is the same for the same change of the same programs only.
+
+    :param change: the change
+    :param more: other JSON values that belong to it
+    """
+    found = [change_xcom(change), *more] if more else change_xcom(change)
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def review_xcom(pipeline: str, conn_id: str, change: PendingChange, *, planned: bool) -> dict[str, Any]:
+    """What an XCom ``review`` tells about a request, so that a page can show it on the pipeline.
+
+    :param pipeline: the pipeline
+    :param conn_id: the connection's id
+    :param change: what people are asked about
+    :param planned: whether the pipeline goes on without it, so that it cannot show the change itself
+    """
+    return {
+        "pipeline": pipeline,
+        "pipeline_conn_id": conn_id,
+        "programs": change.programs,
+        "change": change_wire(change) if planned else None,
+    }
+
+
+def change_wire(change: PendingChange) -> dict[str, Any]:
+    """A change in the form in which a pipeline that awaits approval shows it."""
+    return {
+        "approval_diff": change.diff,
+        "programs": change.programs,
+        "views_evaluated_anew": change.views_evaluated_anew,
+        "plan": None if change.plan is None else change.plan.to_wire(),
+    }
 
 
 def changes_something(change: PendingChange) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
 from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.operators import arguments
 from airflow_pipelines.stream_collecting import StreamProgramArguments
 
 PROGRAM_FIELDS: Final = ("program_code", "udf_python", "stream_files", "stream_arguments")
@@ -70,6 +71,55 @@ class Modification:
         if likeness.get("runtime_config", Likeness.SAME) is not Likeness.SAME:
             changes["runtime_config"] = merged_configs(descriptor["runtime_config"], self.runtime_config)
         return changes
+
+
+def config_changes(stored: Any, given: Any, path: str = "") -> list[str]:
+    """The values of a configuration that change, as lines for people. Texts are not shown: any of them may be a secret.
+
+    :param stored: the configuration as the service keeps it
+    :param given: what is given of it
+    :param path: where in the configuration that is
+    """
+    if isinstance(given, Mapping):
+        known = stored if isinstance(stored, Mapping) else {}
+        return [line for name in given for line in config_changes(known.get(name), given[name], f"{path}.{name}" if path else name)]
+    if given is None or stored == given:
+        return []
+    return [f"{path}: {_shown(stored)} becomes {_shown(given)}"]
+
+
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, (bool, int, float)):
+        return "nothing" if value is None else str(value)
+    return "a text" if isinstance(value, str) else "a list"
+
+
+class ModificationArguments(Protocol):
+    """The arguments of an operator that make a modification. ``given`` has the names of those that the DAG gives."""
+
+    given: frozenset[str]
+    sql: str | None
+    udf_python: str | None
+    stream_program: Any
+    stream_files: Sequence[str]
+    stream_arguments: Sequence[str] | None
+
+
+def check_program_arguments(task: ModificationArguments) -> None:
+    """Check what the rendered arguments of a program came to.
+
+    What a DAG gives and is lost is refused: as "not given" it would leave things as they are.
+
+    :param task: the operator
+    :raises AirflowFailException: an argument means nothing; the message has its name
+    """
+    for name in ("sql", "udf_python"):
+        if name in task.given:
+            setattr(task, name, arguments.text(name, getattr(task, name)))
+    for name in ("stream_program", "stream_arguments"):
+        if name in task.given:
+            arguments.present(name, getattr(task, name))
+    task.stream_files = arguments.texts("stream_files", task.stream_files)
 
 
 def _likeness(same: bool) -> Likeness:

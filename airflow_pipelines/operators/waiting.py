@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any, Protocol
 
 from airflow.sdk.exceptions import TaskDeferred
 
-from airflow_pipelines.errors import PipelinesError
+from airflow_pipelines.errors import PipelinesError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import Condition, Outcome
 from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
 from airflow_pipelines.hooks.pipeline import PipelineHook
@@ -29,25 +30,26 @@ class WaitingTask(Protocol):
         """The hook for the connection."""
 
 
-def reached_or_deferred(task: WaitingTask, condition: Condition, *, method_name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+def reached_or_deferred(
+    task: WaitingTask, condition: Condition, *, method_name: str, kwargs: dict[str, Any], patience_s: float = 0.0
+) -> dict[str, Any]:
     """Wait for a condition here or in the triggerer.
 
     :param task: the task that waits
     :param condition: what it waits for
     :param method_name: the method that a deferred task goes on in
     :param kwargs: what that method is given besides ``context`` and ``event``; JSON values, for they travel through the deferral
+    :param patience_s: seconds to wait here before the task defers
     :returns: what the condition found
     :raises TaskDeferred: the task is deferrable and has to wait
     :raises PipelineFailedError: the condition cannot be reached any more
     :raises PipelineTimeoutError: it was not reached in time
     """
     if not task.deferrable:
-        return task.hook.wait(
-            task.pipeline_name,
-            condition,
-            timeout_s=task.timeout,
-            poll_interval_s=task.poke_interval,
-        )
+        return _reached_here(task, condition, task.timeout)
+    if 0 < patience_s < task.timeout:
+        with suppress(PipelineTimeoutError):
+            return _reached_here(task, condition, patience_s)
     wait = Wait(task.pipeline_name, condition, outage_budget_s=outage_budget_s())
     try:
         verdict = wait.seen(task.hook.observe(task.pipeline_name, condition))
@@ -72,4 +74,13 @@ def reached_or_deferred(task: WaitingTask, condition: Condition, *, method_name:
         method_name=method_name,
         kwargs=kwargs,
         timeout=backstop(task.timeout),
+    )
+
+
+def _reached_here(task: WaitingTask, condition: Condition, timeout_s: float) -> dict[str, Any]:
+    return task.hook.wait(
+        task.pipeline_name,
+        condition,
+        timeout_s=timeout_s,
+        poll_interval_s=task.poke_interval,
     )

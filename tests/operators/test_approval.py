@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput, TaskDeferred
 
 from airflow_pipelines.contract.change_plan import ChangePlan, ViewEvaluation
 from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_markdown, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
-from airflow_pipelines.operators import approval
+from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.operators.approval import ApprovePipelineOperator, ReviewPipelineChangeOperator
 from airflow_pipelines.operators.diff import change_fingerprint
 from tests.fixtures.airflow import ScriptedService
+from tests.operators.people import Person
 
 COMMON: dict[str, Any] = {"task_id": "x", "pipeline_name": "p", "poke_interval": 0.01, "timeout": 2}
 
@@ -134,37 +134,6 @@ def test_a_stopped_pipeline_has_nothing_to_approve(scripted: ScriptedService) ->
         ApprovePipelineOperator(**COMMON).execute({})
 
 
-class Person:
-    """Airflow's part of the conversation: what people are shown, and what they answer."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.shown: list[dict[str, Any]] = []
-        self.stored: str | None = None
-        self.pushed: dict[str, Any] = {}
-        monkeypatch.setattr(
-            "airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **request: self.shown.append(request)
-        )
-        monkeypatch.setattr(approval, "stored_request_body", lambda _context, operator: self.stored or operator.body)
-        task_instance = self
-
-        class TaskInstance:
-            id = "ti"
-
-            @staticmethod
-            def xcom_push(key: str, value: Any) -> None:
-                task_instance.pushed[key] = value
-
-        self.context: Any = {"task_instance": TaskInstance, "ti": TaskInstance}
-
-    def answers(self, option: str) -> dict[str, Any]:
-        return {
-            "chosen_options": [option],
-            "params_input": {},
-            "responded_at": datetime.now(UTC),
-            "responded_by_user": {"id": "1", "name": "Ada"},
-        }
-
-
 @pytest.fixture
 def person(monkeypatch: pytest.MonkeyPatch) -> Person:
     return Person(monkeypatch)
@@ -230,3 +199,60 @@ def test_nobody_is_asked_when_nothing_waits(scripted: ScriptedService, person: P
     scripted.up("Running")
     assert ReviewPipelineChangeOperator(**COMMON).execute(person.context)["approved"] is False
     assert person.shown == []
+
+
+def test_an_approved_review_waits_in_the_triggerer(scripted: ScriptedService, person: Person) -> None:
+    waits_with(scripted, CHANGE)
+    operator = ReviewPipelineChangeOperator(**COMMON, deferrable=True)
+    carried = asked(operator, person)
+    scripted.answers["POST", "approve"] = lambda: scripted.up("Bootstrapping") and "ok"
+    with pytest.raises(TaskDeferred) as raised:
+        operator.execute_complete(person.context, person.answers("Approve"), **carried)
+    assert raised.value.trigger.condition["statuses"] == ("RUNNING", "PAUSED")
+    event = {"outcome": "reached", "message": "RUNNING", "result": {"status": "RUNNING"}}
+    kwargs = json.loads(json.dumps(raised.value.kwargs))
+    result = getattr(ReviewPipelineChangeOperator(**COMMON), raised.value.method_name)(person.context, event, **kwargs)
+    assert (result["approved"], result["status"], result["decided_by"]) == (True, "RUNNING", "Ada")
+    assert person.memory == {}
+
+
+@pytest.mark.parametrize("now", ["AwaitingApproval", "Bootstrapping", "Running"])
+def test_a_review_that_is_retried_after_the_approval_asks_nobody_again(scripted: ScriptedService, person: Person, now: str) -> None:
+    waits_with(scripted, CHANGE)
+    carried = asked(ReviewPipelineChangeOperator(**COMMON), person)
+    # The pipeline takes longer than the task waits; or the worker is lost before it says anything to the service.
+    scripted.answers["POST", "approve"] = (503, {"error_code": "Unavailable", "message": "restarting", "details": {}})
+    operator = ReviewPipelineChangeOperator(**COMMON)
+    with pytest.raises(PipelineAPIError):
+        operator.execute_complete(person.context, person.answers("Approve"), **carried)
+    waits_with(scripted, CHANGE)
+    if now != "AwaitingApproval":
+        scripted.up(now)
+        scripted.answers["POST", "approve"] = lambda: scripted.up("Running") and "ok"
+    result = ReviewPipelineChangeOperator(**COMMON).execute(person.context)
+    assert (result["approved"], result["decided_by"], result["status"]) == (True, "Ada", "RUNNING")
+    assert [call[3] for call in scripted.calls if call[1] == "approve"][-1] == {"programs": PROGRAMS}
+    assert len(person.shown) == 1
+    # Cleared after that, it finds nothing to ask.
+    assert ReviewPipelineChangeOperator(**COMMON).execute(person.context)["approved"] is False
+
+
+def test_a_retried_review_does_not_approve_another_change(scripted: ScriptedService, person: Person) -> None:
+    waits_with(scripted, CHANGE)
+    carried = asked(ReviewPipelineChangeOperator(**COMMON), person)
+    person.stored = person.shown[0]["body"]
+    scripted.answers["POST", "approve"] = (503, {"error_code": "Unavailable", "message": "restarting", "details": {}})
+    with pytest.raises(PipelineAPIError):
+        ReviewPipelineChangeOperator(**COMMON).execute_complete(person.context, person.answers("Approve"), **carried)
+    calls = len(scripted.asked("POST"))
+    waits_with(scripted, CHANGE, OTHER_PROGRAMS)
+    with pytest.raises(AirflowFailException, match="start a new DAG run"):
+        ReviewPipelineChangeOperator(**COMMON).execute(person.context)
+    assert len(scripted.asked("POST")) == calls
+
+
+def test_a_request_tells_the_page_what_it_is_about(scripted: ScriptedService, person: Person) -> None:
+    waits_with(scripted, CHANGE)
+    asked(ReviewPipelineChangeOperator(**COMMON, pipeline_conn_id="team"), person)
+    # The pipeline shows the change itself.
+    assert person.pushed["review"] == {"pipeline": "p", "pipeline_conn_id": "team", "programs": PROGRAMS, "change": None}

@@ -23,6 +23,7 @@ from airflow_pipelines.operators.data import (
     IngestOperator,
     QueryPipelineOperator,
 )
+from airflow_pipelines.operators.gated import GatedModifyOperator
 from airflow_pipelines.operators.lifecycle import (
     DeletePipelineOperator,
     PausePipelineOperator,
@@ -30,6 +31,7 @@ from airflow_pipelines.operators.lifecycle import (
     StartPipelineOperator,
     StopPipelineOperator,
 )
+from airflow_pipelines.operators.plan import PlanPipelineOperator
 from tests.fixtures.airflow import ScriptedService
 
 OPERATORS: list[tuple[Any, dict[str, Any]]] = [
@@ -38,10 +40,12 @@ OPERATORS: list[tuple[Any, dict[str, Any]]] = [
     (CompletionTokenOperator, {"table": "t", "connector": "c"}),
     (DeletePipelineOperator, {}),
     (DeployPipelineOperator, {"sql": "create table t (a int);"}),
+    (GatedModifyOperator, {"sql": "create table t (a int);"}),
     (IngestFileOperator, {"table": "t", "path": "rows.csv"}),
     (IngestOperator, {"table": "t", "rows": []}),
     (ModifyPipelineOperator, {"sql": "create table t (a int);"}),
     (PausePipelineOperator, {}),
+    (PlanPipelineOperator, {"sql": "create table t (a int);"}),
     (QueryPipelineOperator, {"query": "select 1"}),
     (ResumePipelineOperator, {}),
     (ReviewPipelineChangeOperator, {}),

@@ -1,0 +1,325 @@
+"""An approved change of a pipeline that runs: stop with a checkpoint, modify, start, approve; or everything as it was before.
+
+Each step looks at what the service says of the pipeline, and does what is next. So a task that was interrupted anywhere goes on
+from there, and one that finds the pipeline as nobody approved it refuses and says what moved.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, Final, NoReturn, Self
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_pipelines.comparing import Likeness
+from airflow_pipelines.contract.change_text import change_text
+from airflow_pipelines.contract.descriptors import PendingChange
+from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError
+from airflow_pipelines.hooks.conditions import (
+    Condition,
+    Observation,
+    StartedCondition,
+    StatusCondition,
+    describe_deployment_error,
+)
+from airflow_pipelines.operators.modification import Modification
+from airflow_pipelines.operators.plan import UP, moved_text, planned_change, running_descriptor, same_programs
+from airflow_pipelines.operators.task_memory import TaskMemory
+from airflow_pipelines.operators.waiting import WaitingTask, reached_or_deferred
+
+APPROVAL: Final = "approval"
+"""The name of the approval in the task's memory."""
+_FORMER: Final = "former"
+_STOPPED: Final = StatusCondition((PipelineStatus.STOPPED.name,))
+_STARTED: Final = StartedCondition((*UP, PipelineStatus.AWAITINGAPPROVAL.name))
+_RUNS: Final = StartedCondition(UP)
+_PATIENCE_S: Final = 20.0
+"""The pipeline is down meanwhile, and a deferral takes seconds: what does not last is waited for in the worker."""
+_log = logging.getLogger(__name__)
+
+
+class Stage(StrEnum):
+    """How far an approved change is, as far as the service cannot tell."""
+
+    APPROVED = "approved"
+    """The pipeline was not touched."""
+    STOPPING = "stopping"
+    """This task asked it to stop: a stopped pipeline is one that this task has to start."""
+    TAKING_BACK = "taking back"
+    """The change was refused on the way: the pipeline gets its former program."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedChange:
+    """What a person was shown, and what became of it so far. JSON values, for it travels from process to process.
+
+    :param shown: the change, as :func:`~airflow_pipelines.operators.diff.change_xcom` makes it
+    :param changed: the names of the fields that change
+    :param version: the pipeline's version that it was shown for
+    :param decided_by: who approved it; None when nobody did and the time was up
+    :param stage: how far it is
+    :param initial: what the pipeline was before it was stopped: ``running`` or ``paused``
+    :param stopped_at: when it was asked to stop, in seconds since the epoch
+    :param refusal: why it is taken back
+    """
+
+    shown: dict[str, Any]
+    changed: list[str]
+    version: int
+    decided_by: str | None = None
+    stage: str = Stage.APPROVED.value
+    initial: str = "running"
+    stopped_at: float | None = None
+    refusal: str = ""
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
+        """What :meth:`to_wire` wrote."""
+        return cls(**wire)
+
+    def to_wire(self) -> dict[str, Any]:
+        """The JSON object."""
+        return asdict(self)
+
+    @property
+    def programs(self) -> dict[str, Any]:
+        """Hash and version of the program that ran and of the new one."""
+        return dict(self.shown["programs"] or {})
+
+    def shows(self, change: PendingChange) -> bool:
+        """Whether a change is what was shown. Numbers of rows may differ: the pipeline went on."""
+        same = (change.diff, change.views_evaluated_anew) == (self.shown["diff"], self.shown["views_evaluated_anew"])
+        return same and same_programs(change.programs, self.programs)
+
+
+class GatedChange:
+    """Makes an approved change.
+
+    :param task: the task that makes it, and in which waits happen
+    :param modification: what the pipeline is to be
+    :param approved: what was approved
+    :param memory: the task's memory
+    :param method_name: the method that a deferred task goes on in; it is given ``approved``
+    :param compile_timeout: seconds to wait for the compiler
+    """
+
+    def __init__(
+        self,
+        task: WaitingTask,
+        modification: Modification,
+        approved: ApprovedChange,
+        memory: TaskMemory,
+        *,
+        method_name: str,
+        compile_timeout: float,
+    ) -> None:
+        self._task = task
+        self._hook = task.hook
+        self._name = task.pipeline_name
+        self._modification = modification
+        self._memory = memory
+        self._method_name = method_name
+        self._compile_timeout = compile_timeout
+        self.approved = approved
+        """What was approved, and how far it is."""
+
+    def advance(self) -> dict[str, Any]:
+        """Go on from wherever the change is, until the pipeline runs with it.
+
+        :returns: what the last wait found
+        :raises TaskDeferred: the task has to wait
+        :raises AirflowFailException: the change was not made; the message says why and what the pipeline is now
+        """
+        if self.approved.stage == Stage.TAKING_BACK:
+            self._take_back(self.approved.refusal)
+        descriptor = self._descriptor()
+        if not self._is_new(descriptor):
+            descriptor = self._stopped(descriptor)
+            self._modify(descriptor)
+        return self._started()
+
+    def failure(self, error: Exception) -> AirflowFailException:
+        """The error for a wait that failed after the pipeline was stopped: it may be down, and nobody else starts it.
+
+        :param error: why the wait failed
+        """
+        status = self._hook.status(self._name).name
+        return AirflowFailException(
+            f"{error}\nThis task had stopped pipeline {self._name!r} for the approved change; it is {status} now. Its last "
+            "checkpoint is kept. Put right what the error says and clear this task, which then goes on with the approved change; "
+            "or modify the pipeline back and start it"
+        )
+
+    # The pipeline has the program that it had.
+
+    def _stopped(self, descriptor: dict[str, Any]) -> dict[str, Any]:
+        """Have the pipeline stopped that is as it was when its change was shown.
+
+        :returns: its descriptor after that
+        """
+        self._check_version(descriptor)
+        seen = Observation(descriptor, time.time())
+        if self.approved.stage == Stage.APPROVED:
+            if seen.status.name not in UP:
+                raise self._refusal(f"it is {seen.status.name} now, and was up when the change was shown")
+            self._check_plan(descriptor)
+            stopped_at, initial = time.time(), "paused" if seen.status is PipelineStatus.PAUSED else "running"
+            # Before it is asked: from here on a stopped pipeline is one that this task has to start again.
+            self._remember(stage=Stage.STOPPING.value, stopped_at=stopped_at, initial=initial)
+        if seen.descriptor is not None and seen.descriptor["deployment_desired_status"] != "Stopped":
+            _log.info("The change is approved: stopping pipeline %s with a checkpoint", self._name)
+            self._hook.stop(self._name)
+        self._wait(_STOPPED)
+        descriptor = self._descriptor()
+        self._check_version(descriptor)
+        error = descriptor.get("deployment_error")
+        if error:
+            self._take_back(f"it stopped with an error: {describe_deployment_error(error)}")
+        return descriptor
+
+    def _check_version(self, descriptor: Mapping[str, Any]) -> None:
+        if descriptor["version"] != self.approved.version:
+            raise self._refusal(
+                f"somebody changed it: it is version {descriptor['version']} now, and was version {self.approved.version} when "
+                "the change was shown"
+            )
+
+    def _check_plan(self, descriptor: Mapping[str, Any]) -> None:
+        change = planned_change(self._hook, descriptor, self._modification)
+        if not self.approved.shows(change):
+            raise self._refusal(
+                f"{moved_text(self.approved.programs, change.programs)}. The change is by now:\n{change_text(change)}"
+            )
+
+    def _modify(self, descriptor: Mapping[str, Any]) -> None:
+        likeness = self._modification.compared(descriptor, self._hook)
+        changes = self._modification.changes(descriptor, likeness)
+        without: dict[str, Any] = {"stream_files": {}, "stream_arguments": []}
+        former = {name: descriptor.get(name, without.get(name, "")) for name in changes if name != "udf_python"}
+        if "udf_python" in changes:
+            former["udf_python"] = self._hook.udf_python(self._name)
+        self._memory.remember(_FORMER, former)
+        try:
+            self._hook.modify(self._name, changes)
+        except ProgramCompilationError as error:
+            self._take_back(str(error))
+        _log.info("Pipeline %s changed in %s", self._name, ", ".join(sorted(changes)))
+
+    # The pipeline has the new program.
+
+    def _started(self) -> dict[str, Any]:
+        """Have the pipeline up with the new program, the change of which is approved."""
+        descriptor = self._descriptor()
+        if descriptor["deployment_desired_status"] == "Stopped":
+            if self.approved.stage == Stage.APPROVED:
+                raise self._refusal("somebody made this change and stopped it. Start it with StartPipelineOperator")
+            self._compile(descriptor)
+            _log.info("Starting pipeline %s with the new program", self._name)
+            self._wait(_STOPPED)
+            self._start()
+        try:
+            found = self._wait(_STARTED)
+            if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
+                self._check_waiting()
+            # Compared where it is approved; and also when nothing waits, for another program may run by now.
+            self._approve()
+            return self._wait(_RUNS)
+        except PipelineFailedError as error:
+            raise self.failure(error) from error
+
+    def _compile(self, descriptor: Mapping[str, Any]) -> None:
+        try:
+            self._hook.wait_until_compiled(self._name, int(descriptor["program_version"]), timeout_s=self._compile_timeout)
+        except ProgramCompilationError as error:
+            self._take_back(str(error))
+
+    def _start(self) -> None:
+        self._hook.start(self._name, initial=self.approved.initial, bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL)
+
+    def _check_waiting(self) -> None:
+        """Make sure that the pipeline waits with what was shown; where it does not, it gets its former program."""
+        change = self._hook.pending_change(self._name)
+        if self.approved.shows(change):
+            return
+        moved = f"{moved_text(self.approved.programs, change.programs)}. It waits with:\n{change_text(change)}"
+        if self.approved.stage == Stage.APPROVED:
+            raise self._refusal(moved)
+        self._take_back(moved)
+
+    def _approve(self) -> None:
+        try:
+            self._hook.approve(self._name, self.approved.programs)
+        except PipelineAPIError as error:
+            if error.error_code != ErrorCode.UNEXPECTED_PROGRAM:
+                raise
+            raise self._refusal(str(error)) from error
+
+    # Everything as it was.
+
+    def _take_back(self, why: str) -> NoReturn:
+        """Give the pipeline its former program, start it, and fail. Can be interrupted and called again.
+
+        :raises AirflowFailException: always
+        """
+        self._remember(stage=Stage.TAKING_BACK.value, refusal=why)
+        former = self._memory.recall(_FORMER)
+        descriptor = self._descriptor()
+        changed = former is not None and self._is_new(descriptor)
+        if former is None and descriptor["version"] != self.approved.version:
+            raise self._refusal(f"{why}. What it was before is not known any more")
+        if changed and descriptor["deployment_desired_status"] != "Stopped":
+            # A pipeline that waits for approval has changed nothing of what is stored.
+            self._hook.stop(self._name)
+        if changed:
+            self._wait_here(_STOPPED)
+            self._hook.modify(self._name, former)
+            descriptor = self._descriptor()
+        if descriptor["deployment_desired_status"] == "Stopped":
+            self._hook.wait_until_compiled(self._name, int(descriptor["program_version"]), timeout_s=self._compile_timeout)
+            self._wait_here(_STOPPED)
+            self._start()
+        found = self._wait_here(_RUNS)
+        self._memory.forget(APPROVAL)
+        raise AirflowFailException(
+            f"The approved change of pipeline {self._name!r} was not made: {why}\nThe pipeline has its former program and is "
+            f"{found['status']}"
+        )
+
+    # Inside.
+
+    def _descriptor(self) -> dict[str, Any]:
+        return running_descriptor(self._hook, self._name)
+
+    def _is_new(self, descriptor: Mapping[str, Any]) -> bool:
+        """Whether the pipeline is what it is to be. Its description can be changed at any time."""
+        likeness = self._modification.compared(descriptor, self._hook)
+        return all(found is not Likeness.DIFFERENT for name, found in likeness.items() if name != "description")
+
+    def _remember(self, **fields: Any) -> None:
+        self.approved = replace(self.approved, **fields)
+        self._memory.remember(APPROVAL, self.approved.to_wire())
+
+    def _wait(self, condition: Condition) -> dict[str, Any]:
+        kwargs = {"approved": self.approved.to_wire()}
+        return reached_or_deferred(self._task, condition, method_name=self._method_name, kwargs=kwargs, patience_s=_PATIENCE_S)
+
+    def _wait_here(self, condition: Condition) -> dict[str, Any]:
+        return self._hook.wait(self._name, condition, timeout_s=self._task.timeout, poll_interval_s=self._task.poke_interval)
+
+    def _refusal(self, why: str) -> AirflowFailException:
+        # Whoever clears the task is asked about what there is then.
+        self._memory.forget(APPROVAL)
+        status = self._hook.status(self._name).name
+        cure = ""
+        if status in (PipelineStatus.STOPPED.name, PipelineStatus.STOPPING.name) and self.approved.stage != Stage.APPROVED:
+            cure = " because this task had stopped it for the change: start it with StartPipelineOperator"
+        return AirflowFailException(
+            f"The approved change was not made, because pipeline {self._name!r} moved since it was shown: {why}. It is {status} "
+            f"now{cure}"
+        )

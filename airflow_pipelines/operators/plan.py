@@ -1,0 +1,217 @@
+"""Operators that show what another program would change in a pipeline that runs, while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_pipelines.approval import NOT_GIVEN
+from airflow_pipelines.comparing import Likeness
+from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_text
+from airflow_pipelines.contract.descriptors import PendingChange
+from airflow_pipelines.errors import PipelineFailedError
+from airflow_pipelines.hooks.conditions import StartedCondition
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.base import PipelineOperator
+from airflow_pipelines.operators.diff import change_wire, change_xcom, changes_something
+from airflow_pipelines.operators.modification import PROGRAM_FIELDS, Modification, check_program_arguments
+from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
+from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.sdk import Context
+
+UP = ("RUNNING", "PAUSED")
+
+
+class PlanPipelineOperator(PipelineOperator):
+    """Shows what a program would change in a pipeline that runs, which goes on.
+
+    It shows the SQL of both sides, which views are evaluated anew from how many rows and in about how many seconds, and which state
+    is dropped. The pipeline is neither stopped nor held up, and nothing is changed.
+
+    A program that does not compile, or that the pipeline could not go on with, fails the task.
+
+    XCom: ``{"pipeline", "changes", "diff", "diff_text", "programs", "views_evaluated_anew", "plan", "text", "markdown"}``.
+    ``changes`` is False when at most comments and layout differ; ``programs`` is what ApprovePipelineOperator expects after the
+    pipeline was stopped, modified and started; ``text`` and ``markdown`` are all of it for people.
+
+    :param sql: the program's text, or the path of a ``.sql`` file; None for that of the program that runs
+    :param udf_python: the text of the Python module with the program's functions; None for that of the program that runs
+    :param stream_program: see ModifyPipelineOperator
+    :param stream_files: see ModifyPipelineOperator
+    :param stream_arguments: see ModifyPipelineOperator
+    :param expected_programs: the ``programs`` of an earlier plan: the task fails when they are other ones by now, before anything
+        is stopped for a change that was approved for them
+    :param skip_unchanged: skip this task, and so what comes after it, when ``changes`` would be False
+    :param timeout: seconds to wait for a pipeline that is still starting
+    """
+
+    template_fields: Sequence[str] = (
+        *PipelineOperator.template_fields,
+        "sql",
+        "udf_python",
+        "stream_program",
+        "stream_files",
+        "stream_arguments",
+        "expected_programs",
+    )
+    template_ext: Sequence[str] = (".sql",)
+    template_fields_renderers = {"sql": "sql", "udf_python": "py", "expected_programs": "json"}
+
+    def __init__(
+        self,
+        *,
+        sql: str | None = None,
+        udf_python: str | None = None,
+        stream_program: StreamProgramSource | None = None,
+        stream_files: Sequence[str] = (),
+        stream_arguments: Sequence[str] | None = None,
+        expected_programs: Any = NOT_GIVEN,
+        skip_unchanged: bool = False,
+        timeout: float = 600.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.given = arguments.given(
+            sql=sql, udf_python=udf_python or None, stream_program=stream_program, stream_arguments=stream_arguments
+        )
+        self.sql = sql
+        self.udf_python = udf_python
+        self.stream_program = kept_from_templates(stream_program)
+        self.stream_files = stream_files
+        self.stream_arguments = stream_arguments
+        # Template fields must be values that Airflow can store, so whether it was given is kept apart.
+        self.expects_programs = expected_programs is not NOT_GIVEN
+        self.expected_programs = expected_programs if self.expects_programs else None
+        self.skip_unchanged = skip_unchanged
+        self.timeout = timeout
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        check_program_arguments(self)
+        if self.expects_programs:
+            self.expected_programs = arguments.mapping("expected_programs", self.expected_programs)
+            if not self.expected_programs:
+                raise AirflowFailException("expected_programs is empty: give it the 'programs' that an earlier plan returned")
+
+    @cached_property
+    def streams(self) -> StreamProgramArguments:
+        """The stream program, read when it is asked for first.
+
+        :raises StreamFilesError: when a file is missing or cannot be used
+        """
+        return read_stream_program(self.stream_program, self.stream_files, self.stream_arguments, self.get_dag())
+
+    def act(self, context: Context) -> dict[str, Any]:
+        """Plan."""
+        self.hook.wait(self.pipeline_name, StartedCondition(UP), timeout_s=self.timeout, poll_interval_s=1.0)
+        descriptor = running_descriptor(self.hook, self.pipeline_name)
+        modification = Modification(self.sql, self.udf_python, self.streams)
+        change = planned_change(self.hook, descriptor, modification)
+        self.log.info("On pipeline %s this would change:\n%s", self.pipeline_name, change_text(change))
+        check_accepted(self.pipeline_name, change)
+        if self.expects_programs and not same_programs(change.programs, self.expected_programs or {}):
+            raise AirflowFailException(
+                f"The plan for pipeline {self.pipeline_name!r} is not the expected one, so nothing should be stopped for it: "
+                f"{moved_text(self.expected_programs or {}, change.programs)}"
+            )
+        changes = changes_something(change)
+        if not changes and self.skip_unchanged:
+            raise AirflowSkipException(f"The program of pipeline {self.pipeline_name!r} is as it should be")
+        return {
+            "pipeline": self.pipeline_name,
+            "changes": changes,
+            "diff_text": diff_text(change.diff),
+            **change_xcom(change),
+            "plan": change_wire(change)["plan"],
+            "text": change_text(change),
+            "markdown": change_markdown(change),
+        }
+
+
+def running_descriptor(hook: PipelineHook, name: str) -> dict[str, Any]:
+    """A pipeline with all fields, as the service sends it.
+
+    :param hook: the hook
+    :param name: the pipeline's name
+    :raises PipelineFailedError: there is no such pipeline
+    """
+    descriptor = hook.descriptor(name, "all")
+    if descriptor is None:
+        raise PipelineFailedError(f"There is no pipeline {name!r}: deploy and start it first", None)
+    return descriptor
+
+
+def planned_change(hook: PipelineHook, descriptor: Mapping[str, Any], modification: Modification) -> PendingChange:
+    """What the program of a modification would change in a pipeline that runs.
+
+    :param hook: the hook
+    :param descriptor: the pipeline as the service sends it, with all fields
+    :param modification: what the pipeline is to be
+    :raises ProgramCompilationError: the program does not compile
+    """
+    likeness = modification.compared(descriptor, hook)
+    different = {name: found for name, found in likeness.items() if found is not Likeness.SAME}
+    changes = modification.changes(descriptor, different)
+    return hook.plan(str(descriptor["name"]), {name: changes[name] for name in PROGRAM_FIELDS if name in changes})
+
+
+def check_accepted(pipeline: str, change: PendingChange) -> None:
+    """Make sure that a pipeline could go on with a change.
+
+    :param pipeline: the pipeline's name
+    :param change: what would change
+    :raises AirflowFailException: the change is refused
+    """
+    refusals = () if change.plan is None else change.plan.refusals
+    if refusals:
+        raise AirflowFailException(
+            f"Pipeline {pipeline!r} cannot go on with this program, and was left as it is: "
+            + "; ".join(refusal.message for refusal in refusals)
+        )
+
+
+def same_programs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two changes are between the same programs. A version that one of them does not know is not compared.
+
+    :param one: the ``programs`` of a change
+    :param other: those of another
+    """
+    return all(_same(one.get(which), other.get(which)) for which in ("saved", "new"))
+
+
+def moved_text(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What became of the programs of a change, as the end of a sentence.
+
+    :param before: the ``programs`` of the change that was shown
+    :param now: those of the change that there is by now
+    """
+    names = {"saved": "the program that the pipeline runs", "new": "the new program"}
+    moved = [
+        f"{text} is {_named(now.get(which))} now and was {_named(before.get(which))}"
+        for which, text in names.items()
+        if not _same(before.get(which), now.get(which))
+    ]
+    return "; ".join(moved) or "both programs are the same, and what the change does to the pipeline is not"
+
+
+def _same(one: Any, other: Any) -> bool:
+    if not one or not other or one.get("hash") != other.get("hash"):
+        return False
+    versions = {program["version"] for program in (one, other) if program.get("version") is not None}
+    return len(versions) < 2
+
+
+def _named(program: Any) -> str:
+    if not program:
+        return "unknown"
+    version = f"version {program['version']}, " if program.get("version") is not None else ""
+    return f"{version}hash {str(program.get('hash'))[:12]}..."
