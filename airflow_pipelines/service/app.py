@@ -25,6 +25,7 @@ from airflow_pipelines.service.cross_site import AllowedHosts, CrossSiteGuard
 from airflow_pipelines.service.deployers.base import DedicatedHosts
 from airflow_pipelines.service.key_check import KeyCheck
 from airflow_pipelines.service.openapi import serve_document
+from airflow_pipelines.service.page import serve_page
 from airflow_pipelines.service.parameters import invalid_request
 from airflow_pipelines.service.proxy import Proxy
 from airflow_pipelines.service.routes import (
@@ -48,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
-    """The REST API as it is served: :func:`create_embedded_app` with keys, bounds, and no answers for other sites' pages.
+    """The REST API as it is served: :func:`create_embedded_app` with the page, keys, bounds, and no answers for other sites' pages.
 
     :param settings: as for :func:`create_embedded_app`
     :param dedicated: as for :func:`create_embedded_app`
@@ -57,6 +58,7 @@ def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> F
     app = create_embedded_app(settings, dedicated)
     app.add_middleware(BoundedRequests, limit_of=lambda scope: _body_limit(settings, scope["path"]))
     keys = app.state.control_plane.api_keys
+    serve_page(app, keys)
     app.add_middleware(KeyCheck, keys=keys)
     app.add_middleware(CrossSiteGuard, allowed=AllowedHosts.of(settings, any_host=keys.are_required()))
     return app

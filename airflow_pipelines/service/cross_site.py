@@ -20,6 +20,8 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.settings import PREFIX, Settings
 
+PAGE = "/"
+"""The path of the page that people look at."""
 ADVICE = f"add it with --allow-host or {PREFIX}ALLOWED_HOSTS when it is to be used"
 
 
@@ -42,14 +44,22 @@ class AllowedHosts:
 
     def refusal(self, headers: Headers) -> Problem | None:
         """Why a request with these headers is not answered, or None."""
+        problem = self.foreign_host(headers)
+        if problem is not None:
+            return problem
         host = headers.get("host", "").lower()
-        if not self._is_allowed(host):
-            return Problem(ErrorCode.HOST_NOT_ALLOWED, f"This service is not known as '{host}': {ADVICE}", {"host": host})
         origin = headers.get("origin")
         if origin is not None:
             return None if self._is_own(origin.lower(), host) else _foreign_page(origin)
         site = headers.get("sec-fetch-site", "none")
         return None if site in {"none", "same-origin"} else _foreign_page(site)
+
+    def foreign_host(self, headers: Headers) -> Problem | None:
+        """Why a service is not asked under the host that these headers name, or None."""
+        host = headers.get("host", "").lower()
+        if self._is_allowed(host):
+            return None
+        return Problem(ErrorCode.HOST_NOT_ALLOWED, f"This service is not known as '{host}': {ADVICE}", {"host": host})
 
     def _is_allowed(self, host: str) -> bool:
         name = _name_of(host)
@@ -72,11 +82,20 @@ class CrossSiteGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        problem = self._allowed.refusal(Headers(scope=scope)) if scope["type"] in {"http", "websocket"} else None
+        problem = None
+        if scope["type"] in {"http", "websocket"}:
+            headers = Headers(scope=scope)
+            problem = self._allowed.foreign_host(headers) if _opens_page(scope, headers) else self._allowed.refusal(headers)
         if problem is None:
             await self._app(scope, receive, send)
         else:
             await JsonAnswer(problem.body(), http_status(problem.code))(scope, receive, send)
+
+
+def _opens_page(scope: Scope, headers: Headers) -> bool:
+    """Whether somebody follows a link to the service's page, wherever that link is: the page itself is the same for everybody."""
+    followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+    return followed and scope["path"] == PAGE and scope.get("method") == "GET"
 
 
 def is_loopback(name: str) -> bool:
