@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import Condition, Observation, Outcome, Verdict, is_transient
+from airflow_pipelines.hooks.telling import Story
 
 OUTAGE_BUDGET_S = 180.0
 """Seconds that the service may be away without anything failing, where nobody says otherwise."""
@@ -37,6 +38,7 @@ class Wait:
     :param outage_budget_s: seconds from the first poll on that failed for which the service may be away
     :param memory: what the condition remembers
     :param away_since: seconds since the epoch at which the service was missed first; None while it answers
+    :param story: tells how far it is; None where nobody listens
     """
 
     pipeline_name: str
@@ -46,6 +48,7 @@ class Wait:
     memory: Mapping[str, Any] | None = None
     last_seen: str = "nothing yet"
     away_since: float | None = None
+    story: Story | None = None
 
     @property
     def subject(self) -> str:
@@ -62,6 +65,8 @@ class Wait:
         verdict = self.condition.judge(observation, self.memory)
         self.memory = verdict.memory
         self.last_seen = verdict.message
+        if self.story is not None and verdict.outcome is Outcome.PENDING:
+            self.story.progress(self.subject, verdict.message, observation.at)
         return verdict
 
     def poll_failed(self, error: PipelinesError, now: float) -> None:
@@ -80,6 +85,23 @@ class Wait:
         if away_s > self.outage_budget_s:
             raise PipelineConnectionError(f"{self.subject}: the service has been away for {away_s:.0f} s: {error}") from error
         self.last_seen = f"the service is away: {error}"
+        if self.story is not None:
+            self.story.outage(self.subject, f"{self.last_seen} (for up to {self.outage_budget_s:g} s that is waited for)")
+
+    def to_json(self) -> dict[str, Any]:
+        """What another process needs to go on with this wait."""
+        told = None if self.story is None else self.story.to_json()
+        return {"memory": dict(self.memory) if self.memory else None, "away_since": self.away_since, "told": told}
+
+    def go_on_from(self, earlier: Mapping[str, Any]) -> None:
+        """Go on with a wait of another process.
+
+        :param earlier: what its :meth:`to_json` said
+        """
+        self.memory = earlier["memory"]
+        self.away_since = earlier["away_since"]
+        if self.story is not None and earlier["told"]:
+            self.story = Story.from_json(self.story.log, earlier["told"])
 
     def check_time(self, now: float) -> None:
         """Fail when the time is up.

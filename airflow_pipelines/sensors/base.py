@@ -17,6 +17,7 @@ from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
 from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
 from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.hooks.telling import Story
 from airflow_pipelines.hooks.waiting import Wait
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.triggers.pipeline import (
@@ -28,7 +29,7 @@ from airflow_pipelines.triggers.pipeline import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_MEMORY_KEY = "airflow_pipelines.wait"
+_WAIT_KEY = "airflow_pipelines.wait"
 
 
 class PipelineSensor(BaseSensorOperator):
@@ -106,25 +107,25 @@ class PipelineSensor(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Poll once. When it is too early a deferrable sensor defers from here; otherwise the base class polls again."""
         wait = self._wait
-        if self.reschedule and wait.memory is None:
-            stored = context["task_state_store"].get(_MEMORY_KEY)
-            wait.memory = stored if isinstance(stored, dict) else None
+        if self.reschedule:
+            earlier = context["task_state_store"].get(_WAIT_KEY)
+            if isinstance(earlier, dict):
+                wait.go_on_from(earlier)
         try:
             verdict = wait.seen(self.hook.observe(self.pipeline_name, wait.condition))
         except PipelineConnectionError as error:
-            self._tolerate(wait, error)
+            wait.poll_failed(error, time.time())
         except PipelinesError as error:
             if not is_transient(error):
                 raise AirflowFailException(f"{wait.subject}: {error}") from error
-            self._tolerate(wait, error)
+            wait.poll_failed(error, time.time())
         else:
             if verdict.outcome is Outcome.REACHED:
                 return PokeReturnValue(is_done=True, xcom_value=verdict.result)
             if verdict.outcome is Outcome.FAILED:
                 raise AirflowFailException(str(wait.failure(verdict)))
-            self.log.info("%s: %s", wait.subject, verdict.message)
-            if self.reschedule and wait.memory:
-                context["task_state_store"].set(_MEMORY_KEY, dict(wait.memory))
+        if self.reschedule:
+            context["task_state_store"].set(_WAIT_KEY, wait.to_json())
         if self.deferrable:
             self._defer(wait)
         return False
@@ -139,11 +140,7 @@ class PipelineSensor(BaseSensorOperator):
 
     @cached_property
     def _wait(self) -> Wait:
-        return Wait(self.pipeline_name, self.condition(), outage_budget_s=outage_budget_s())
-
-    def _tolerate(self, wait: Wait, error: PipelinesError) -> None:
-        wait.poll_failed(error, time.time())
-        self.log.warning("%s: %s", wait.subject, error)
+        return Wait(self.pipeline_name, self.condition(), outage_budget_s=outage_budget_s(), story=Story(self.log))
 
     def _defer(self, wait: Wait) -> NoReturn:
         memory = dict(wait.memory) if wait.memory else None

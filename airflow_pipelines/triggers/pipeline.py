@@ -16,6 +16,7 @@ from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, Pi
 from airflow_pipelines.hooks.conditions import Condition, Outcome
 from airflow_pipelines.hooks.observing import observe_async
 from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.hooks.telling import Story
 from airflow_pipelines.hooks.waiting import Wait, jittered, spread
 from airflow_pipelines.pins import SetupError
 
@@ -90,7 +91,7 @@ class PipelineTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll and yield exactly one event: ``{"outcome", "message", "result"}``."""
         condition = Condition.from_wire(self.condition)
-        wait = Wait(self.pipeline_name, condition, self._deadline(), self.outage_budget_s, self.memory)
+        wait = Wait(self.pipeline_name, condition, self._deadline(), self.outage_budget_s, self.memory, story=Story(self.log))
         await asyncio.sleep(self.first_delay_s + spread(self.poll_interval_s))
         try:
             event = await self._event(wait)
@@ -121,13 +122,11 @@ class PipelineTrigger(BaseTrigger):
                     verdict = wait.seen(await observe_async(client, self.pipeline_name, wait.condition))
             except PipelinesError as error:
                 wait.poll_failed(error, time.time())
-                self.log.warning("%s: %s", wait.subject, error)
             else:
                 if verdict.outcome is Outcome.REACHED:
                     return _event(WaitOutcome.REACHED, verdict.message, verdict.result)
                 if verdict.outcome is Outcome.FAILED:
                     return _event(WaitOutcome.FAILED, str(wait.failure(verdict)), verdict.result)
-                self.log.info("%s: %s", wait.subject, verdict.message)
             wait.check_time(time.time())
             await asyncio.sleep(jittered(self.poll_interval_s))
 

@@ -141,8 +141,8 @@ def test_rescheduling_keeps_the_idle_interval(scripted: ScriptedService) -> None
     arguments = COMMON | {"mode": "reschedule", "idle_interval_s": 0.2}
     context: Any = {"task_state_store": State}
     assert PipelineIdleSensor(**arguments).poke(context) is False
-    (memory,) = store.values()
-    memory["since"] -= 0.2
+    (earlier,) = store.values()
+    earlier["memory"]["since"] -= 0.2
     # A rescheduled task is another process with a new sensor.
     assert PipelineIdleSensor(**arguments).poke(context)
 

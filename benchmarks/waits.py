@@ -1,0 +1,150 @@
+"""Deferred waits on one event loop, as in a triggerer: how long they hold it up, and what a look at a pipeline costs.
+
+Each wait is a real trigger that asks a real service over HTTP. What is around triggers in Airflow (its logs, its database) is not
+here: only what this package adds. Beside the waits, as many tasks ask the same with nothing but the HTTP library, so that the ratio
+says what a look costs more than its requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from airflow_pipelines.client import PipelineClient
+from benchmarks.many import PATIENCE_S, bring_up
+from benchmarks.measure import Measurement, percentile
+from benchmarks.options import Options
+from tools.served import served, stop_hosts
+
+WAITS = 200
+INTERVAL_S = 5.0
+SECONDS = 30.0
+PROBE_S = 0.005
+CONN_ID = "waits_benchmark"
+
+
+@dataclass
+class Run:
+    """What one run of many waits cost. ``lags``: how much later than asked for the loop went on, in seconds."""
+
+    looks: int = 0
+    cpu_s: float = 0.0
+    lags: list[float] = field(default_factory=list)
+
+    @property
+    def cpu_ms_per_look(self) -> float:
+        """Milliseconds of processor time for each look, those of the probe included."""
+        return 1000 * self.cpu_s / self.looks
+
+
+def measure(options: Options) -> list[Measurement]:
+    """Wait for the idleness of busy pipelines, which takes two requests a look."""
+    with tempfile.TemporaryDirectory(prefix="pipelines-bench-") as folder:
+        home = Path(folder)
+        os.environ["AIRFLOW_HOME"] = str(home / "airflow")
+        try:
+            with served(home, home / "serve.log") as service:
+                names = bring_up(PipelineClient(service.url, timeout_s=PATIENCE_S), min(options.pipelines, 5))
+                plain = asyncio.run(_run(lambda run: _plain_looks(run, service.url, names)))
+                waits = asyncio.run(_run(lambda run: _waits(run, service.url, names)))
+        finally:
+            stop_hosts(home)
+    return [
+        Measurement("waits_200_loop_lag_ms_max", 1000 * max(waits.lags), "ms", 200.0),
+        Measurement("waits_200_cpu_ms_per_look", waits.cpu_ms_per_look, "ms", 2.0),
+        Measurement("waits_200_cpu_vs_plain_requests", waits.cpu_ms_per_look / plain.cpu_ms_per_look, "x"),
+        Measurement("waits.loop_lag_ms_p99", 1000 * percentile(waits.lags, 0.99), "ms"),
+        Measurement("waits.loop_lag_ms_median", 1000 * statistics.median(waits.lags), "ms"),
+        Measurement("waits.looks", waits.looks, "looks"),
+        Measurement("waits.plain_requests_loop_lag_ms_max", 1000 * max(plain.lags), "ms"),
+        Measurement("waits.plain_requests_cpu_ms_per_look", plain.cpu_ms_per_look, "ms"),
+    ]
+
+
+async def _run(begin: Callable[[Run], list[Awaitable[Any]]]) -> Run:
+    run = Run()
+    probe = asyncio.ensure_future(_probe(run))
+    begun = time.process_time()
+    tasks = [asyncio.ensure_future(each) for each in begin(run)]
+    await asyncio.sleep(SECONDS)
+    run.cpu_s = time.process_time() - begun
+    for task in (*tasks, probe):
+        task.cancel()
+    for ended in await asyncio.gather(*tasks, probe, return_exceptions=True):
+        if isinstance(ended, Exception):
+            raise ended
+    return run
+
+
+async def _probe(run: Run) -> None:
+    """How late the loop is: what another trigger would notice."""
+    while True:
+        asked = time.perf_counter()
+        await asyncio.sleep(PROBE_S)
+        run.lags.append(time.perf_counter() - asked - PROBE_S)
+
+
+def _waits(run: Run, url: str, names: list[str]) -> list[Awaitable[Any]]:
+    """Triggers, as Airflow makes them of what the tasks have deferred with."""
+    from airflow_pipelines.hooks.conditions import IdleCondition
+    from airflow_pipelines.triggers import pipeline as triggers
+
+    os.environ[f"AIRFLOW_CONN_{CONN_ID.upper()}"] = json.dumps({"conn_type": "airflow_pipelines", "host": url})
+    look = triggers.observe_async
+
+    async def counted(*arguments: Any) -> Any:
+        run.looks += 1
+        return await look(*arguments)
+
+    triggers.observe_async = counted  # type: ignore[assignment]
+
+    async def ended(trigger: triggers.PipelineTrigger) -> None:
+        async for event in trigger.run():
+            raise RuntimeError(f"a wait that should go on has ended: {event.payload}")
+
+    return [
+        ended(
+            triggers.PipelineTrigger(
+                pipeline_name=names[at % len(names)],
+                condition=IdleCondition(36_000.0).to_wire(),
+                pipeline_conn_id=CONN_ID,
+                poll_interval_s=INTERVAL_S,
+                first_delay_s=1.0,
+                deadline=time.time() + 3600,
+                outage_budget_s=10.0,
+            )
+        )
+        for at in range(WAITS)
+    ]
+
+
+def _plain_looks(run: Run, url: str, names: list[str]) -> list[Awaitable[Any]]:
+    """The same requests at the same times, with one client of the HTTP library."""
+    limits = httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=30.0)
+    client = httpx.AsyncClient(base_url=url, verify=False, limits=limits)
+
+    async def look(at: int, name: str) -> None:
+        await asyncio.sleep(1.0 + INTERVAL_S * at / WAITS)
+        while True:
+            run.looks += 1
+            (await client.get(f"/v0/pipelines/{name}", params={"selector": "status"})).json()
+            (await client.get(f"/v0/pipelines/{name}/stats")).json()
+            await asyncio.sleep(1.1 * INTERVAL_S)
+
+    async def close() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await client.aclose()
+
+    return [*(look(at, names[at % len(names)]) for at in range(WAITS)), close()]
