@@ -22,15 +22,16 @@ function App() {
     : context
       ? html`<${Face} context=${context} theme=${theme} />`
       : html`<main class="page">${error ? html`<${ContextProblem} error=${error} onRetry=${reload} />` : html`<${Loading} what="pipelines" />`}</main>`;
-  return html`<header class="top">
+  // Airflow has a frame of its own around the page.
+  const header = context?.face !== "airflow" && html`<header class="top">
       <a class="brand" href=${LIST}><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M2 5h5l3 5h8M2 15h5l3-5" /><circle cx="2.5" cy="5" r="1.8" /><circle cx="2.5" cy="15" r="1.8" /><circle cx="17.5" cy="10" r="1.8" /></svg>Airflow Pipelines</a>
       ${context && html`<span class="version muted">${context.version}</span>`}
       <label class="theme">Theme <select value=${choice} onChange=${(event) => setChoice(event.target.value)}>${THEMES.map(
         (name) => html`<option value=${name}>${name}</option>`,
       )}</select></label>
-      ${context?.needs_key && html`<button type="button" class="quiet" onClick=${() => { apiKey.forget(); location.reload(); }}>Forget key</button>`}
-    </header>
-    ${shown}`;
+      ${context?.needs_key && apiKey.get() && html`<button type="button" class="quiet" onClick=${() => { apiKey.forget(); location.reload(); }}>Forget key</button>`}
+    </header>`;
+  return html`${header}${shown}`;
 }
 
 function ContextProblem({ error, onRetry }) {

@@ -64,6 +64,14 @@ export function age(moment, now) {
   return seconds < 1 ? "now" : duration(Math.max(0, Math.round(seconds)));
 }
 
+/** The same with one unit: "53 min". */
+export function briefAge(moment, now) {
+  if (!isNumber(moment)) return UNKNOWN;
+  const seconds = Math.max(0, Math.floor((now - moment) / 1000));
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([limit]) => seconds >= limit) ?? [1, "s"];
+  return `${Math.floor(seconds / size)} ${unit}`;
+}
+
 /** An RFC 3339 time as milliseconds since the epoch; null for none. */
 export function moment(text) {
   if (!text) return null;

@@ -3,14 +3,18 @@
 import { classes, html, memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { rate } from "./format.js";
 import { edgeRate, heatOf, lineWidth } from "./figures.js";
-import { heightOf, layoutOf, linePath } from "./graph_layout.js";
+import { heightOf, LARGE, layoutOf, linePath } from "./graph_layout.js";
 import { figuresLine, GraphNode } from "./graph_node.js";
 import { Icon } from "./icons.js";
 import { Legend } from "./legend.js";
+import { Loading } from "./states.js";
 import { Viewport } from "./viewport.js";
 
-const LOWEST = 260;
+const LOWEST = 240;
 const HIGHEST = 560;
+const HIGHEST_PART = 0.72;
+/** From so many nodes on, one looks for a name. */
+const MANY = 16;
 
 const Edge = memo(function Edge({ path, width, text, effect, isNear }) {
   return html`<path class=${classes("edge", effect && `effect-${effect}`, isNear && "near")} d=${path} stroke-width=${width}>
@@ -27,7 +31,15 @@ const Edge = memo(function Edge({ path, width, text, effect, isNear }) {
  * @param {function(?string): void} properties.onSelect
  * @param {boolean} properties.isChange whether the picture has a change in it
  */
-export function Graph({ picture, figures, health, selected, onSelect, isChange }) {
+export function Graph(properties) {
+  const isLarge = properties.picture.nodes.length > LARGE;
+  const [isReady, setReady] = useState(!isLarge);
+  // A large graph takes a moment: the rest of the page is drawn before it.
+  useEffect(() => { setTimeout(() => setReady(true), 30); }, []);
+  return isReady ? html`<${Drawing} ...${properties} />` : html`<${Loading} what="the graph" />`;
+}
+
+function Drawing({ picture, figures, health, selected, onSelect, isChange }) {
   const svg = useRef(null);
   const content = useRef(null);
   const viewport = useRef(null);
@@ -35,15 +47,15 @@ export function Graph({ picture, figures, health, selected, onSelect, isChange }
   const placed = useMemo(() => layoutOf(picture), [picture]);
   const nodes = useMemo(() => new Map(picture.nodes.map((node) => [node.id, node])), [picture]);
   const reachable = nodes.has(focused) ? focused : picture.nodes[0]?.id;
-  const height = Math.min(HIGHEST, Math.max(LOWEST, placed.height + 24));
+  const height = Math.min(Math.max(HIGHEST, window.innerHeight * HIGHEST_PART), Math.max(LOWEST, placed.height + 24));
 
   useLayoutEffect(() => {
     viewport.current = new Viewport(svg.current, content.current);
     return () => viewport.current.close();
   }, []);
-  useLayoutEffect(() => viewport.current.fit(placed), [placed]);
+  useLayoutEffect(() => viewport.current.start(placed), [placed]);
   useEffect(() => {
-    const watched = new ResizeObserver(() => viewport.current.isMoved || viewport.current.fit(placed));
+    const watched = new ResizeObserver(() => viewport.current.isMoved || viewport.current.start(placed));
     watched.observe(svg.current);
     return () => watched.disconnect();
   }, [placed]);
@@ -102,6 +114,7 @@ export function Graph({ picture, figures, health, selected, onSelect, isChange }
         })}
       </g>
     </svg>
+    ${picture.nodes.length > MANY && html`<${Find} nodes=${picture.nodes} onFound=${(id) => { go(id); onSelect(id); }} />`}
     <div class="graph-buttons">
       <button type="button" title="Closer (+)" aria-label="Closer" onClick=${() => viewport.current.zoom(1.25)}><${Icon} name="plus" /></button>
       <button type="button" title="Farther (−)" aria-label="Farther" onClick=${() => viewport.current.zoom(0.8)}><${Icon} name="minus" /></button>
@@ -109,6 +122,17 @@ export function Graph({ picture, figures, health, selected, onSelect, isChange }
     </div>
     <${Legend} isChange=${isChange} />
   </div>`;
+}
+
+/** Going to a node by its name. */
+function Find({ nodes, onFound }) {
+  const input = useRef(null);
+  const find = (event) => {
+    const node = nodes.find(({ name }) => name === event.target.value);
+    if (node) onFound(node.id);
+  };
+  return html`<div class="find"><input ref=${input} type="search" list="node-names" aria-label="Go to a table, view or connector" placeholder="Go to …" onInput=${find} />
+    <datalist id="node-names">${nodes.map(({ name }) => html`<option value=${name} />`)}</datalist></div>`;
 }
 
 /** An edge belongs to only one of the programs where one of its ends does, or where only one of them reads so. */

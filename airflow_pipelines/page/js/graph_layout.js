@@ -10,6 +10,9 @@ const CHANGED_HEIGHT = 72;
 /** The height of a node, which has a line more when it says what a change does to it. */
 export const heightOf = (node) => (node.effect ? CHANGED_HEIGHT : (HEIGHTS[node.kind] ?? RELATION_HEIGHT));
 
+/** From so many nodes on, the best layout takes longer than anybody wants to wait. */
+export const LARGE = 60;
+
 const kept = { key: null, value: null };
 
 /**
@@ -30,7 +33,8 @@ export function layoutOf(picture) {
 
 function compute(picture) {
   const graph = new Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 64, marginx: 16, marginy: 16, ranker: ranker(picture) });
+  const isLarge = picture.nodes.length > LARGE;
+  graph.setGraph({ rankdir: "LR", nodesep: isLarge ? 12 : 18, ranksep: 64, marginx: 16, marginy: 16, ranker: isLarge ? "tight-tree" : "network-simplex" });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of picture.nodes) graph.setNode(node.id, { width: NODE_WIDTH, height: heightOf(node) });
   for (const edge of picture.edges) graph.setEdge(edge.from, edge.to);
@@ -43,9 +47,6 @@ function compute(picture) {
     lines: new Map(picture.edges.map((edge) => [edge.id, graph.edge(edge.from, edge.to).points])),
   };
 }
-
-/** The best ranks take long in a large graph, where nobody sees the difference. */
-const ranker = (picture) => (picture.nodes.length > 120 ? "longest-path" : "network-simplex");
 
 /** A smooth line through the points of an edge. */
 export function linePath(points) {

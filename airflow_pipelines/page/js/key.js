@@ -18,8 +18,7 @@ export function KeyForm({ refused, onKey }) {
   };
   return html`<form class="state key-form" onSubmit=${submit}>
     <strong>This service wants an API key</strong>
-    <p>A key with the role “read” is enough to look; approving a change takes one with the role “write”. It is kept in this tab only, until you close it.
-      <code>airflow-pipelines keys create NAME</code> makes one.</p>
+    <p>A key with the role “read” is enough to look; approving a change takes one with the role “write”. It is kept in this tab only, until you close it. ${" "}<code>airflow-pipelines keys create NAME</code> makes one.</p>
     ${refused && html`<p class="message" role="alert">${refused}</p>`}
     <label>API key <input type="password" name="key" autocomplete="off" spellcheck="false" autofocus value=${value} onInput=${(event) => setValue(event.target.value)} /></label>
     <button type="submit" class="primary" disabled=${value.trim() === ""}>Use this key</button>

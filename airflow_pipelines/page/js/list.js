@@ -1,7 +1,7 @@
 /** All pipelines: how each of them is, and what needs a person. */
 
 import { classes, html, memo, useMemo, useState } from "./html.js";
-import { age, brief, bytes, counted, duration, exact, rate, UNKNOWN, whole } from "./format.js";
+import { brief, briefAge, bytes, counted, duration, exact, rate, UNKNOWN, whole } from "./format.js";
 import { Icon, StatePill } from "./icons.js";
 import { usePolled, useNow } from "./polling.js";
 import { pipelineRoute } from "./route.js";
@@ -85,7 +85,7 @@ function Counts({ rows }) {
 function Table({ rows, connection, now }) {
   return html`<div class="scrolls"><table class="pipelines">
     <thead><tr>
-      <th scope="col">Pipeline</th><th scope="col">State</th><th scope="col" class="wide-number">Rows/s, last 5 min</th>
+      <th scope="col">Pipeline</th><th scope="col">State</th><th scope="col">Rows/s, 5 min</th>
       <th scope="col" class="right">Lag</th><th scope="col" class="right">Checkpoint</th><th scope="col" class="right">Sync</th><th scope="col" class="right">Errors</th>
     </tr></thead>
     <tbody>${rows.map((row) => html`<${Row} key=${row.pipeline.id} ...${row} connection=${connection} second=${Math.floor(now / 1000)} />`)}</tbody>
@@ -99,17 +99,17 @@ const Row = memo(function Row({ pipeline, state, review, connection, second }) {
   const route = pipelineRoute(pipeline.name, connection, waits ? "change" : null);
   return html`<tr class=${classes(waits && "waits")}>
     <th scope="row"><a href=${route}>${pipeline.name}</a>${(pipeline.tags ?? []).map((tag) => html`<span class="chip">${tag}</span>`)}
-      ${pipeline.description && html`<div class="description">${pipeline.description}</div>`}</th>
-    <td><${StatePill} state=${state} /> <span class="muted since" title=${exact(pipeline.status_since)}>${age(pipeline.status_since, now)}</span>
+      ${pipeline.description && html`<div class="description" title=${pipeline.description}>${pipeline.description}</div>`}</th>
+    <td><${StatePill} state=${state} /> <span class="muted since" title=${exact(pipeline.status_since)}>${briefAge(pipeline.status_since, now)}</span>
       ${review && pipeline.status !== "AwaitingApproval" && html`<div class="note tone-warn"><${Icon} name="warn" />A change waits for approval</div>`}
       ${error && html`<div class="error-line" title=${error.message}>${error.message}</div>`}</td>
     <td>${figures
       ? html`<div class="rates"><${Sparkline} values=${figures.sparkline?.rows_per_second} label=${`Rows in a second of ${pipeline.name}`} /><span class="figure">${rate(figures.rows_per_second)}</span></div>`
       : html`<span class="muted">${UNKNOWN}</span>`}</td>
-    <td class="right">${lag(figures?.lag)}</td>
+    <td class="right">${shortLag(figures?.lag)}</td>
     <td class="right" title=${checkpoint ? `${exact(checkpoint.at)}, ${bytes(checkpoint.size)}, ${whole(checkpoint.steps)} steps` : ""}>
-      ${checkpoint ? html`<span class=${classes((now - checkpoint.at) / 1000 > OLD_CHECKPOINT_S && figures && "tone-warn")}>${age(checkpoint.at, now)}</span>` : html`<span class="muted">none</span>`}</td>
-    <td class="right" title=${sync ? exact(sync.at) : ""}>${sync ? age(sync.at, now) : html`<span class="muted">none</span>`}</td>
+      ${checkpoint ? html`<span class=${classes((now - checkpoint.at) / 1000 > OLD_CHECKPOINT_S && figures && "tone-warn")}>${briefAge(checkpoint.at, now)}</span>` : html`<span class="muted">none</span>`}</td>
+    <td class="right" title=${sync ? exact(sync.at) : ""}>${sync ? briefAge(sync.at, now) : html`<span class="muted">none</span>`}</td>
     <td class="right">${errors(pipeline)}</td>
   </tr>`;
 });
@@ -123,6 +123,12 @@ export function lag(value) {
     (value.records === null || value.records === undefined) && value.bytes !== null && value.bytes !== undefined && bytes(value.bytes),
   ].filter(Boolean);
   return parts.length ? parts.join(" · ") : UNKNOWN;
+}
+
+/** The part of it that says most, where there is little place. */
+function shortLag(value) {
+  const inSeconds = value?.seconds !== null && value?.seconds !== undefined;
+  return inSeconds ? html`<span title=${value.records === null ? "" : `${whole(value.records)} rows`}>${duration(value.seconds)}</span>` : lag(value);
 }
 
 function errors({ figures, figures_problem: problem }) {

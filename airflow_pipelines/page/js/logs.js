@@ -1,6 +1,7 @@
 /** The pipeline's log, followed. */
 
 import { classes, html, memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
+import { clock, moment } from "./format.js";
 import { Empty, Loading, Problem } from "./states.js";
 
 const EVERY_MS = 2000;
@@ -49,7 +50,7 @@ const Line = memo(function Line({ text }) {
   const parts = LINE.exec(text);
   if (!parts) return html`<div class="log-line">${text}</div>`;
   const [, time, level, rest] = parts;
-  return html`<div class=${classes("log-line", SERIOUS[level] && `tone-${SERIOUS[level]}`)}><time class="muted">${time.replace(/^.*T/, "").replace("Z", "")}</time> <b>${level}</b> ${rest}</div>`;
+  return html`<div class=${classes("log-line", SERIOUS[level] && `tone-${SERIOUS[level]}`)}><time class="muted" title=${time}>${clock(moment(time))}</time> <b>${level}</b> ${rest}</div>`;
 });
 
 /** The newest lines, and those that come. */

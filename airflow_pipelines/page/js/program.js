@@ -1,14 +1,12 @@
-/** The program as it was written, and why it does not compile where it does not. */
+/** The program as it was written, and what the compiler says of it. */
 
 import { html } from "./html.js";
 import { Empty } from "./states.js";
 
 export function Program({ descriptor }) {
   const files = Object.entries(descriptor.stream_files ?? {});
-  const messages = compilerMessages(descriptor);
   if (!descriptor.program_code && files.length === 0) return html`<${Empty} title="No program">There is nothing in it yet.<//>`;
   return html`<div class="program">
-    ${messages.map((text) => html`<pre class="message tone-bad">${text}</pre>`)}
     ${descriptor.program_code && html`<${Listing} text=${descriptor.program_code} label="SQL" />`}
     ${files.map(([path, text]) => html`<h4><code>${path}</code></h4><${Listing} text=${text} label=${path} />`)}
   </div>`;

@@ -1,7 +1,9 @@
 /** Moving about in a drawing: drag to move, Ctrl and the wheel (or a pinch) to come closer, and the same by buttons and keys. */
 
 const CLOSEST = 2.2;
-const FARTHEST = 0.08;
+const FARTHEST = 0.05;
+const READABLE = 0.55;
+const COMFORTABLE = 0.75;
 
 export class Viewport {
   /**
@@ -34,6 +36,21 @@ export class Viewport {
     this.x = (box.width - size.width * this.scale) / 2;
     this.y = (box.height - size.height * this.scale) / 2;
     this.isMoved = false;
+    this.#apply();
+  }
+
+  /** Show all of a drawing where that can be read, else what is around the leftmost of its places. */
+  start(drawing) {
+    this.fit(drawing);
+    if (this.scale >= READABLE) return;
+    const box = this.svg.getBoundingClientRect();
+    const places = [...drawing.places.values()];
+    const left = Math.min(...places.map(({ x }) => x));
+    const middle = (place) => Math.abs(place.y - drawing.height / 2);
+    const first = places.filter(({ x }) => x === left).reduce((one, other) => (middle(other) < middle(one) ? other : one));
+    this.scale = COMFORTABLE;
+    this.x = 0;
+    this.y = box.height / 2 - first.y * this.scale;
     this.#apply();
   }
 
