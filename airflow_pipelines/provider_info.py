@@ -23,7 +23,15 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": _modules("hooks", "pipeline"),
         "operators": _modules("operators", "lifecycle", "change", "approval", "checkpoint", "data", "gated", "plan"),
         "sensors": _modules("sensors", "pipeline", "checkpoint", "inputs", "comparison"),
-        "triggers": _modules("triggers", "pipeline"),
+        "triggers": _modules("triggers", "pipeline", "events"),
+        "asset-uris": [
+            {
+                "schemes": ["airflow-pipelines"],
+                "handler": "airflow_pipelines.assets.uris.sanitize_uri",
+                "factory": "airflow_pipelines.assets.pipeline.create_asset",
+                "to_openlineage_converter": "airflow_pipelines.assets.pipeline.convert_asset_to_openlineage",
+            }
+        ],
         "connection-types": [_connection_type()],
         "config": {"airflow_pipelines": _configuration()},
     }

@@ -10,6 +10,7 @@ from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import Condition, Observation, is_transient
+from airflow_pipelines.hooks.pipeline_events import Poll
 from airflow_pipelines.wire import path_of
 
 _STATUS = {"selector": "status"}
@@ -84,3 +85,34 @@ def _refusal_or_raise(error: PipelineAPIError) -> PipelineAPIError:
     if is_transient(error):
         raise error
     return error
+
+
+async def poll_for_events(client: AsyncPipelineClient, name: str, at: float, *, with_stats: bool, with_events: bool) -> Poll | None:
+    """Poll a pipeline once for what happened to it.
+
+    :param client: the client
+    :param name: the pipeline's name
+    :param at: seconds since the epoch
+    :param with_stats: whether to ask for statistics, if it runs
+    :param with_events: whether to ask for the events that the service has recorded
+    :returns: what the poll saw; None when there is no such pipeline
+    :raises PipelinesError: the service cannot be asked
+    """
+    path = path_of("pipelines", name)
+    try:
+        descriptor = await client.request("GET", path, params=_STATUS, outage_budget_s=_ONE_TRY)
+        events = None
+        if with_events:
+            events = await client.request("GET", path + "/events", params={"selector": "all"}, outage_budget_s=_ONE_TRY)
+    except PipelineAPIError as error:
+        if error.error_code != ErrorCode.UNKNOWN_PIPELINE_NAME:
+            raise
+        return None
+    stats = None
+    if with_stats and _asks_runtime(descriptor):
+        try:
+            stats = await client.request("GET", path + "/stats", outage_budget_s=_ONE_TRY)
+        except PipelineAPIError as error:
+            # One that starts or ends has none.
+            _refusal_or_raise(error)
+    return Poll(descriptor, at, stats, events)

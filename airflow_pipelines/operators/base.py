@@ -14,6 +14,7 @@ from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, Prog
 from airflow_pipelines.hooks.conditions import Condition, is_transient
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.outlets import tell_outlets
 from airflow_pipelines.operators.waiting import reached_or_deferred
 from airflow_pipelines.pins import SetupError
 from airflow_pipelines.triggers.pipeline import result_of
@@ -51,6 +52,8 @@ def airflow_errors() -> Iterator[None]:
 
 class PipelineOperator(BaseOperator):
     """Does one thing to one pipeline. Killing or clearing the task leaves the pipeline as it is.
+
+    Assets given as ``outlets`` get the figures of the XCom as ``extra``.
 
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
@@ -90,7 +93,9 @@ class PipelineOperator(BaseOperator):
         """Check and act, with errors as Airflow wants them."""
         with airflow_errors():
             self.check_arguments()
-            return self.act(context)
+            result = self.act(context)
+        tell_outlets(self, context, self.pipeline_name, result)
+        return result
 
     def on_kill(self) -> None:
         """The task was cleared or marked: the pipeline is left as it is, a retry finds it and goes on from there."""
@@ -146,4 +151,6 @@ class WaitingPipelineOperator(PipelineOperator):
         """
         with airflow_errors():
             self.check_arguments()
-            return self.finish(context, result_of(event), **(carried or {}))
+            result = self.finish(context, result_of(event), **(carried or {}))
+        tell_outlets(self, context, self.pipeline_name, result)
+        return result

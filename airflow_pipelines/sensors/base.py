@@ -20,6 +20,7 @@ from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.telling import Story
 from airflow_pipelines.hooks.waiting import Wait
 from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.outlets import tell_outlets
 from airflow_pipelines.triggers.pipeline import (
     PipelineTrigger,
     backstop,
@@ -38,7 +39,7 @@ class PipelineSensor(BaseSensorOperator):
     A pipeline that fails, or a wait that cannot succeed any more, fails the task at once and without retries, with the
     deployment error and the host's last log lines. A service that is away is waited for, up to ``[airflow_pipelines]
     outage_budget`` seconds. Clearing or killing the task leaves the pipeline as it is. XCom: what the condition
-    found, a small JSON object.
+    found, a small JSON object. Assets given as ``outlets`` get the figures of it as ``extra``.
 
     :param pipeline_name: the pipeline
     :param pipeline_conn_id: the Airflow connection
@@ -98,11 +99,13 @@ class PipelineSensor(BaseSensorOperator):
         """Check and wait; a time limit that passes is reported with what was awaited and what was seen last."""
         self.check_arguments()
         try:
-            return super().execute(context)
+            result = super().execute(context)
         except AirflowSensorTimeout as error:
             raise AirflowSensorTimeout(f"{self._wait.subject}: {error} Last seen: {self._wait.last_seen}") from error
         except (AirflowNotFoundException, ValueError) as error:
             raise AirflowFailException(str(error)) from error
+        tell_outlets(self, context, self.pipeline_name, result)
+        return result
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Poll once. When it is too early a deferrable sensor defers from here; otherwise the base class polls again."""
@@ -132,7 +135,9 @@ class PipelineSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
         """Read the trigger's event."""
-        return sensor_result_of(event)
+        result = sensor_result_of(event)
+        tell_outlets(self, context, self.pipeline_name, result)
+        return result
 
     def on_kill(self) -> None:
         """The task was cleared or marked: stop looking. The pipeline is left as it is."""

@@ -117,7 +117,12 @@ class SyncCondition(RuntimeCondition):
         return Request("/checkpoints/remote")
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """As every condition on a running pipeline; an object store that is away may come back."""
+        """As every condition on a running pipeline, but that the newest copy is known of a stopped one, too; an object store that
+        is away may come back.
+        """
+        last = ((seen.descriptor or {}).get("storage_status_details") or {}).get("last_sync")
+        if last and _Limit.of(self.newer_than).admits(newest := UUID(str(last["uuid"]))):
+            return Verdict(Outcome.REACHED, f"copy of checkpoint {newest}", _found(newest))
         if seen.refusal is not None and seen.refusal.error_code == ErrorCode.CHECKPOINT_FETCH_ERROR and not seen.is_down:
             return pending(seen, seen.refusal.message)
         return super().judge(seen, memory)

@@ -38,7 +38,10 @@ class Comparison:
         if self.operator not in OPERATORS:
             raise ValueError(f"operator is {self.operator!r}; known: {' '.join(OPERATORS)}")
         if not isinstance(self.value, Comparable):
-            raise TypeError(f"value is {self.value!r}, which is no number, text or truth value to compare with")
+            # A ValueError as for all arguments: who made the argument of what is not known here.
+            raise ValueError(  # noqa: TRY004
+                f"value is {self.value!r}, which is no number, text or truth value to compare with"
+            )
 
     def holds(self, found: Any) -> bool:
         """Whether the comparison holds for a value. NULL compares with nothing, as in SQL.

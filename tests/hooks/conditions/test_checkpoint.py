@@ -84,3 +84,10 @@ def test_an_object_store_that_is_away_may_come_back_and_none_at_all_may_not() ->
     none = PipelineAPIError(400, "CheckpointPushError", "Checkpoint sync is not configured")
     assert SyncCondition(OLD).judge(seen(refusal=none), None).outcome is Outcome.FAILED
     assert SyncCondition(OLD).judge(seen("Stopped", "Stopped", refusal=away), None).outcome is Outcome.FAILED
+
+
+def test_the_newest_copy_of_a_stopped_pipeline_counts() -> None:
+    details = {"checkpoints": [], "last_sync": {"uuid": NEW, "synced_at": "2026-01-01T00:00:00Z"}}
+    stopped = Observation(descriptor("Stopped", "Stopped", storage_status_details=details), 1.0)
+    assert SyncCondition(OLD).judge(stopped, None).result["checkpoint"] == NEW
+    assert SyncCondition(NEW).judge(stopped, None).outcome is Outcome.FAILED

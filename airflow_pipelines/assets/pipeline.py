@@ -1,0 +1,93 @@
+"""Assets of pipelines: what DAGs are scheduled on, and what tasks name as their outlets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit
+
+from airflow.sdk import Asset, AssetWatcher
+
+from airflow_pipelines.assets.uris import SCHEME, PipelineIdentity
+from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+
+
+def pipeline_asset(
+    pipeline_name: str,
+    relation: str | None = None,
+    *,
+    pipeline_conn_id: str = DEFAULT_CONN_ID,
+    extra: Mapping[str, Any] | None = None,
+) -> Asset:
+    """The asset of a pipeline, or of one of its tables and views.
+
+    :param pipeline_name: the pipeline
+    :param relation: the table or view; None for the pipeline as a whole
+    :param pipeline_conn_id: the Airflow connection
+    :param extra: what the asset says of itself
+    :raises ValueError: a part is empty or a template: an asset is the same for all runs
+    """
+    return Asset(uri=PipelineIdentity(pipeline_conn_id, pipeline_name, relation).uri, extra=dict(extra or {}))
+
+
+def watched_pipeline(
+    pipeline_name: str,
+    *,
+    events: Sequence[str],
+    pipeline_conn_id: str = DEFAULT_CONN_ID,
+    poll_interval_s: float = 10.0,
+    idle_interval_s: float = 30.0,
+) -> Asset:
+    """The asset of what happens to a pipeline, with a watcher: DAGs that are scheduled on it run when something happens.
+
+    Its URI is the pipeline's with ``?event=KIND`` for each kind. The watcher runs in the triggerer while a DAG that is not paused
+    is scheduled on the asset. An event's ``extra["payload"]`` is ``{"event", "pipeline", ...}`` with the figures of its kind.
+
+    :param pipeline_name: the pipeline; it need not exist yet
+    :param events: the kinds: ``checkpoint``, ``sync``, ``idle``, ``failure``, ``program_change``
+    :param pipeline_conn_id: the Airflow connection
+    :param poll_interval_s: seconds between polls
+    :param idle_interval_s: for how long nothing has to come in until the pipeline is idle
+    :raises ValueError: a part is empty or a template, or there is no such kind
+    """
+    # Imported here: DAGs that only name pipelines as outlets need no trigger.
+    from airflow_pipelines.triggers.events import PipelineEventTrigger
+
+    kinds = [("event", str(kind)) for kind in sorted(events)]
+    uri = f"{PipelineIdentity(pipeline_conn_id, pipeline_name).uri}?{urlencode(kinds)}"
+    trigger = PipelineEventTrigger(
+        pipeline_name=pipeline_name,
+        events=list(events),
+        pipeline_conn_id=pipeline_conn_id,
+        poll_interval_s=poll_interval_s,
+        idle_interval_s=idle_interval_s,
+        name=uri,
+    )
+    return Asset(uri=uri, watchers=[AssetWatcher(name=f"events of pipeline {pipeline_name}", trigger=trigger)])
+
+
+def create_asset(
+    *,
+    pipeline_name: str,
+    relation: str | None = None,
+    pipeline_conn_id: str = DEFAULT_CONN_ID,
+    extra: Mapping[str, Any] | None = None,
+) -> Asset:
+    """What hooks' lineage makes assets with, by the scheme; see :func:`pipeline_asset`."""
+    return pipeline_asset(pipeline_name, relation, pipeline_conn_id=pipeline_conn_id, extra=extra)
+
+
+def convert_asset_to_openlineage(asset: Asset, lineage_context: Any) -> Dataset:  # noqa: ARG001
+    """The OpenLineage dataset of an asset.
+
+    :param asset: the asset
+    :param lineage_context: not needed, but given by name: the URI says all
+    """
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+
+    identity = PipelineIdentity.of(asset.uri)
+    name = identity.pipeline_name if identity.relation is None else f"{identity.pipeline_name}.{identity.relation}"
+    return Dataset(namespace=f"{SCHEME}://{urlsplit(asset.uri).netloc}", name=name)

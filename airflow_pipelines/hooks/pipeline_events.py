@@ -1,0 +1,243 @@
+"""What happens to a pipeline, found by comparing what a poll sees with a watermark.
+
+Only changes are told, each once: what was there before the watching began is not, nor what is still so at the next poll. The
+watermark is a JSON object, so that it outlives the process that watches. Nothing here does I/O or knows Airflow.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from airflow_pipelines.hooks.conditions.checkpoint import time_of
+
+
+class PipelineEventKind(StrEnum):
+    """What may happen."""
+
+    CHECKPOINT = "checkpoint"
+    """There is a new checkpoint."""
+    SYNC = "sync"
+    """A checkpoint was copied to the object store."""
+    IDLE = "idle"
+    """Rows came in, all are processed, and no more came for a while."""
+    FAILURE = "failure"
+    """The pipeline went down with an error."""
+    PROGRAM_CHANGE = "program_change"
+    """Another version of the program was saved and compiles."""
+
+    @classmethod
+    def of(cls, text: str) -> PipelineEventKind:
+        """The kind of a name.
+
+        :param text: the name
+        :raises ValueError: there is no such kind; the message lists them
+        """
+        try:
+            return cls(text)
+        except ValueError:
+            raise ValueError(f"unknown kind of event {text!r}; known: {', '.join(cls)}") from None
+
+
+@dataclass(frozen=True)
+class Poll:
+    """What one poll saw of a pipeline.
+
+    :param descriptor: the pipeline with the status selector
+    :param at: seconds since the epoch
+    :param stats: its statistics; None when nobody wanted them or it does not run
+    :param events: its events with all details, newest first; None when nobody wanted them
+    """
+
+    descriptor: Mapping[str, Any]
+    at: float
+    stats: Mapping[str, Any] | None = None
+    events: Sequence[Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What one kind comes to at a poll: what to remember, and the figures of what happened, oldest first."""
+
+    mark: Any
+    happened: Sequence[dict[str, Any]] = ()
+
+
+class _Detector(ABC):
+    """Finds one kind of event."""
+
+    kind: ClassVar[PipelineEventKind]
+    needs_stats: ClassVar[bool] = False
+    needs_events: ClassVar[bool] = False
+
+    @abstractmethod
+    def begin(self, poll: Poll) -> Any:
+        """What to remember at the first poll of a watch, which tells nothing."""
+
+    @abstractmethod
+    def judge(self, poll: Poll, mark: Any) -> Judgement:
+        """Compare with what is remembered."""
+
+
+def _storage(poll: Poll) -> Mapping[str, Any]:
+    return poll.descriptor.get("storage_status_details") or {}
+
+
+class _Checkpoints(_Detector):
+    kind = PipelineEventKind.CHECKPOINT
+
+    def begin(self, poll: Poll) -> Any:
+        return max((str(entry["uuid"]) for entry in _storage(poll).get("checkpoints") or []), default="")
+
+    def judge(self, poll: Poll, mark: Any) -> Judgement:
+        newest = max(_storage(poll).get("checkpoints") or [], key=lambda entry: str(entry["uuid"]), default=None)
+        if newest is None or str(newest["uuid"]) <= mark:
+            return Judgement(mark)
+        figures = {name: newest.get(name) for name in ("steps", "processed_records", "size")}
+        uuid = str(newest["uuid"])
+        return Judgement(uuid, [{"checkpoint": uuid, "taken_at": time_of(UUID(uuid)).isoformat(), **figures}])
+
+
+class _Copies(_Detector):
+    kind = PipelineEventKind.SYNC
+
+    def begin(self, poll: Poll) -> Any:
+        return str((_storage(poll).get("last_sync") or {}).get("synced_at", ""))
+
+    def judge(self, poll: Poll, mark: Any) -> Judgement:
+        last = _storage(poll).get("last_sync")
+        if not last or str(last["synced_at"]) <= mark:
+            return Judgement(mark)
+        return Judgement(str(last["synced_at"]), [{"checkpoint": str(last["uuid"]), "synced_at": str(last["synced_at"])}])
+
+
+@dataclass
+class _Idleness(_Detector):
+    kind = PipelineEventKind.IDLE
+    needs_stats = True
+    interval_s: float
+    _quiet: tuple[tuple[Any, int], float] | None = field(default=None, init=False)
+    """The counters that have not moved, and since when."""
+
+    def begin(self, poll: Poll) -> Any:
+        # One that is still at work becomes idle yet.
+        return None if poll.stats is None or self._is_at_work(poll.stats) else list(self._counters(poll.stats))
+
+    def judge(self, poll: Poll, mark: Any) -> Judgement:
+        if poll.stats is None:
+            self._quiet = None
+            return Judgement(mark)
+        metrics = poll.stats["global_metrics"]
+        now = self._counters(poll.stats)
+        if self._is_at_work(poll.stats):
+            self._quiet = None
+            return Judgement(mark)
+        if self._quiet is None or self._quiet[0] != now:
+            self._quiet = now, poll.at
+        if list(now) == mark or now[1] == 0 or poll.at - self._quiet[1] < self.interval_s:
+            return Judgement(mark)
+        names = ("total_input_records", "total_processed_records", "total_completed_records", "total_completed_steps")
+        return Judgement(list(now), [{name: metrics.get(name) for name in names}])
+
+    @staticmethod
+    def _is_at_work(stats: Mapping[str, Any]) -> bool:
+        metrics = stats["global_metrics"]
+        return bool(metrics["total_processed_records"] != metrics["total_input_records"])
+
+    @staticmethod
+    def _counters(stats: Mapping[str, Any]) -> tuple[Any, int]:
+        # Counters only grow within an incarnation: the same ones mean that nothing came in between.
+        metrics = stats["global_metrics"]
+        return metrics.get("incarnation_uuid"), metrics["total_input_records"]
+
+
+class _Failures(_Detector):
+    kind = PipelineEventKind.FAILURE
+    needs_events = True
+
+    def begin(self, poll: Poll) -> Any:
+        return str(poll.events[0]["event_id"]) if poll.events else ""
+
+    def judge(self, poll: Poll, mark: Any) -> Judgement:
+        if not poll.events:
+            return Judgement(mark)
+        happened, had_error = [], False
+        for event in reversed(poll.events):
+            error = event.get("deployment_error")
+            if error and not had_error and str(event["event_id"]) > mark:
+                failure = {"error_code": error.get("error_code"), "message": str(error.get("message", ""))}
+                happened.append({**failure, "at": event["recorded_at"]})
+            had_error = bool(error)
+        return Judgement(str(poll.events[0]["event_id"]), happened)
+
+
+class _Programs(_Detector):
+    kind = PipelineEventKind.PROGRAM_CHANGE
+
+    def begin(self, poll: Poll) -> Any:
+        return poll.descriptor["program_version"]
+
+    def judge(self, poll: Poll, mark: Any) -> Judgement:
+        version = poll.descriptor["program_version"]
+        # A version that does not compile cannot run, so it is no change yet.
+        if version <= mark or poll.descriptor["program_status"] != "Success":
+            return Judgement(mark)
+        return Judgement(version, [{"program_version": version, "version": poll.descriptor["version"]}])
+
+
+_PIPELINE: Final = "pipeline"
+
+
+class PipelineWatch:
+    """Finds what happens to one pipeline.
+
+    :param kinds: what is to be told
+    :param idle_interval_s: for how long nothing has to come in until a pipeline is idle
+    :param watermark: what an earlier watch has seen; None at the first one
+    """
+
+    def __init__(
+        self, kinds: Sequence[PipelineEventKind], *, idle_interval_s: float, watermark: Mapping[str, Any] | None = None
+    ) -> None:
+        made: list[_Detector] = [_Checkpoints(), _Copies(), _Idleness(idle_interval_s), _Failures(), _Programs()]
+        self._detectors = [detector for detector in made if detector.kind in kinds]
+        self._marks: dict[str, Any] = dict(watermark or {})
+
+    @property
+    def needs_stats(self) -> bool:
+        """Whether a poll has to ask for statistics."""
+        return any(detector.needs_stats for detector in self._detectors)
+
+    @property
+    def needs_events(self) -> bool:
+        """Whether a poll has to ask for events."""
+        return any(detector.needs_events for detector in self._detectors)
+
+    @property
+    def watermark(self) -> dict[str, Any]:
+        """What to remember, as JSON."""
+        return dict(self._marks)
+
+    def seen(self, poll: Poll) -> list[dict[str, Any]]:
+        """Compare a poll with the watermark, and move that.
+
+        :param poll: what was seen
+        :returns: what happened, each with its ``event`` and the pipeline's name
+        """
+        identity = str(poll.descriptor["id"])
+        if self._marks.get(_PIPELINE, identity) != identity:
+            # Deleted and made again under its name: all that it has is new, but for what it begins with.
+            self._marks = {}
+        self._marks[_PIPELINE] = identity
+        told = []
+        for detector in self._detectors:
+            if detector.kind not in self._marks:
+                self._marks[detector.kind] = detector.begin(poll)
+            judgement = detector.judge(poll, self._marks[detector.kind])
+            self._marks[detector.kind] = judgement.mark
+            told += [{"event": detector.kind.value, "pipeline": poll.descriptor["name"], **one} for one in judgement.happened]
+        return told

@@ -1,0 +1,30 @@
+"""What the asset events of a task say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, BaseOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_FIGURES = (str, int, float, bool, type(None))
+
+
+def tell_outlets(task: BaseOperator, context: Context, pipeline_name: str, result: Any) -> None:
+    """Give the events of a task's outlets the figures of its result, so that DAGs scheduled on them know what they are about.
+
+    :param task: the task
+    :param context: its context
+    :param pipeline_name: the pipeline that it is about
+    :param result: its XCom; texts, numbers and truth values of it are told, lists and objects are not
+    """
+    outlets = [outlet for outlet in task.outlets if isinstance(outlet, Asset)]
+    if not outlets:
+        return
+    found = result if isinstance(result, Mapping) else {}
+    figures = {name: value for name, value in found.items() if isinstance(value, _FIGURES)}
+    for outlet in outlets:
+        context["outlet_events"][outlet].extra.update({"pipeline": pipeline_name, **figures})
