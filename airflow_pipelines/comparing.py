@@ -19,7 +19,9 @@ class Likeness(IntEnum):
     SAME = 0
     SAME_BUT_FOR_SECRETS = 1
     """Only the service can compare the secrets: what it is sent again unchanged changes nothing."""
-    DIFFERENT = 2
+    SAME_BUT_FOR_COMMENTS = 2
+    """The text differs in comments and white space only, so the program is the same."""
+    DIFFERENT = 3
 
 
 def compare_programs(stored: str, given: str) -> Likeness:
@@ -31,7 +33,23 @@ def compare_programs(stored: str, given: str) -> Likeness:
     if stored == given:
         return Likeness.SAME
     alike = _KEPT.sub("", stored) == _KEPT.sub("", replace_secrets(given, lambda _: ""))
-    return Likeness.SAME_BUT_FOR_SECRETS if alike else Likeness.DIFFERENT
+    if alike:
+        return Likeness.SAME_BUT_FOR_SECRETS
+    # A text that has secrets is compared by the service alone: one of them may be another.
+    return Likeness.SAME_BUT_FOR_COMMENTS if not _KEPT.search(stored) and _says_the_same(stored, given) else Likeness.DIFFERENT
+
+
+def _says_the_same(one: str, other: str) -> bool:
+    """Whether two programs consist of the same words, so that only comments and white space between them differ."""
+    # Imported here: most programs are compared without being read, and this loads the SQL library.
+    from airflow_pipelines.program.messages import ProgramErrors
+    from airflow_pipelines.sql.syntax.tokens import fold_text
+
+    try:
+        words, others = ([(token.token_type, token.text) for token in fold_text(text).tokens] for text in (one, other))
+    except ProgramErrors:
+        return False
+    return words == others
 
 
 def compare_stream_files(descriptor: Mapping[str, Any], files: Mapping[str, str]) -> Likeness:

@@ -330,6 +330,26 @@ class PipelineHook(BaseHook):
             raise refused_program(error, name) from error
         return descriptor
 
+    def validate(self, name: str, program: Mapping[str, Any], *, timeout_s: float | None = None) -> None:
+        """Compile a program without giving it to a pipeline.
+
+        :param name: the pipeline that it is meant for, for the message
+        :param program: its wire fields: ``program_code``, ``udf_python``, ``stream_files``, ``stream_arguments``
+        :param timeout_s: seconds to wait for the compiler; default the connection's
+        :raises ProgramCompilationError: it does not compile; the message has the lines, columns and reasons
+        :raises PipelinesError: the compiler itself failed
+        """
+        path, fields = path_of("validate_program"), {"ir": False, **program}
+        answer = self.get_conn().request("POST", path, json=fields, timeout_s=timeout_s, idempotent=True)
+        if "SystemError" in answer:
+            raise PipelinesError(f"The program for pipeline {name!r} could not be validated: {answer['SystemError']['error']}")
+        if "SqlError" in answer:
+            program_error = {"sql_compilation": answer["SqlError"]["info"]}
+            text = describe_program_error(program_error)
+            raise ProgramCompilationError(
+                f"The program for pipeline {name!r} does not compile, so nothing was done:\n{text}", program_error
+            )
+
     def plan(self, name: str, changes: Mapping[str, Any]) -> PendingChange:
         """What it would mean for a running pipeline to go on with another program. The pipeline is neither stopped nor held up.
 

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator
-from airflow_pipelines.operators.modification import Modification, check_program_arguments
+from airflow_pipelines.operators.modification import PROGRAM_FIELDS, Modification, check_program_arguments, is_up
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 
@@ -120,27 +120,41 @@ class ModifyPipelineOperator(PipelineOperator):
         :returns: the XCom
         :raises AirflowFailException: what differs cannot be changed while the pipeline runs
         """
-        modification = Modification(self.sql, self.udf_python, self.streams, self.description, self.runtime_config)
+        modification = self.modification()
         likeness = modification.compared(descriptor, self.hook)
         if max(likeness.values(), default=Likeness.SAME) is Likeness.SAME:
             self.log.info("Pipeline %s is as it should be", self.pipeline_name)
             return self.xcom(descriptor, changed=[])
         different = {name for name, found in likeness.items() if found is Likeness.DIFFERENT}
-        if different - {"description"} and (
-            descriptor["deployment_status"] != "Stopped" or descriptor["deployment_desired_status"] != "Stopped"
-        ):
+        if different - {"description"} and is_up(descriptor):
+            if different & {*PROGRAM_FIELDS}:
+                # Whoever stops it next should not find out then.
+                self._validate(modification, descriptor)
             raise AirflowFailException(
                 f"Pipeline {self.pipeline_name!r} is {descriptor['deployment_status']} and differs in "
                 f"{', '.join(sorted(different))}: it can be modified when it is stopped, so put a StopPipelineOperator before"
             )
-        modified = self.hook.modify(self.pipeline_name, modification.changes(descriptor, likeness))
+        changes = modification.changes(descriptor, likeness)
+        if not changes:
+            self.log.info("The program of pipeline %s differs in comments only: they wait until it is stopped", self.pipeline_name)
+            return self.xcom(descriptor, changed=[])
+        modified = self.hook.modify(self.pipeline_name, changes)
         if modified["version"] == descriptor["version"] and not different:
             self.log.info("Pipeline %s is as it should be, its secrets too", self.pipeline_name)
             return self.xcom(modified, changed=[])
-        changed = sorted(name for name, found in likeness.items() if found is not Likeness.SAME)
+        changed = sorted(changes)
         self.log.info("Pipeline %s changed in %s", self.pipeline_name, ", ".join(changed))
         self.hook.wait_until_compiled(self.pipeline_name, int(modified["program_version"]), timeout_s=self.compile_timeout)
         return self.xcom(modified, changed=changed)
+
+    def _validate(self, modification: Modification, descriptor: Mapping[str, Any] | None) -> None:
+        self.log.info("Compiling the program for pipeline %s; that starts a host if there is none", self.pipeline_name)
+        program = modification.program(descriptor, self.hook)
+        self.hook.validate(self.pipeline_name, program, timeout_s=self.compile_timeout)
+
+    def modification(self) -> Modification:
+        """What this task wants the pipeline to be."""
+        return Modification(self.sql, self.udf_python, self.streams, self.description, self.runtime_config)
 
     @cached_property
     def streams(self) -> StreamProgramArguments:
@@ -202,6 +216,8 @@ class DeployPipelineOperator(ModifyPipelineOperator):
         self.hook.hand_over_connections(self.secret_conn_ids)
         descriptor = self.hook.descriptor(self.pipeline_name, "all")
         if descriptor is None:
+            # A program that does not compile leaves no pipeline behind.
+            self._validate(self.modification(), None)
             create, action = self.hook.create, "created"
         elif self.if_exists == "replace":
             create, action = self.hook.replace, "replaced"

@@ -55,8 +55,26 @@ class Modification:
             found["runtime_config"] = compare_configs(descriptor["runtime_config"], self.runtime_config)
         return found
 
+    def program(self, descriptor: Mapping[str, Any] | None, hook: PipelineHook) -> dict[str, Any]:
+        """The whole program that a pipeline would have: what is given, and of the rest what it has.
+
+        :param descriptor: the pipeline as the service sends it, with all fields; None when there is none yet
+        :param hook: to ask for what the descriptor does not have
+        :returns: the wire fields of a program
+        """
+        stored = descriptor or {}
+        kept_functions = "" if descriptor is None or self.udf_python is not None else hook.udf_python(stored["name"])
+        kept = {
+            "program_code": stored.get("program_code") or "",
+            "udf_python": kept_functions,
+            "stream_files": stored.get("stream_files") or {},
+            "stream_arguments": list(stored.get("stream_arguments") or ()),
+        }
+        given = {"program_code": self.sql, "udf_python": self.udf_python, **self.streams.to_wire()}
+        return kept | {name: value for name, value in given.items() if value is not None}
+
     def changes(self, descriptor: Mapping[str, Any], likeness: Mapping[str, Likeness]) -> dict[str, Any]:
-        """The fields that are to be sent, with their values.
+        """The fields that are to be sent, with their values. Comments that changed wait until the pipeline is stopped.
 
         :param descriptor: the pipeline as the service sends it, with all fields
         :param likeness: what :meth:`compared` found
@@ -68,6 +86,8 @@ class Modification:
             **self.streams.to_wire(),
         }
         changes = {name: value for name, value in given.items() if likeness.get(name, Likeness.SAME) is not Likeness.SAME}
+        if is_up(descriptor) and likeness.get("program_code") is Likeness.SAME_BUT_FOR_COMMENTS:
+            del changes["program_code"]
         if likeness.get("runtime_config", Likeness.SAME) is not Likeness.SAME:
             changes["runtime_config"] = merged_configs(descriptor["runtime_config"], self.runtime_config)
         return changes
@@ -120,6 +140,14 @@ def check_program_arguments(task: ModificationArguments) -> None:
         if name in task.given:
             arguments.present(name, getattr(task, name))
     task.stream_files = arguments.texts("stream_files", task.stream_files)
+
+
+def is_up(descriptor: Mapping[str, Any]) -> bool:
+    """Whether a pipeline runs, or is on its way to or from that.
+
+    :param descriptor: the pipeline as the service sends it
+    """
+    return bool(descriptor["deployment_status"] != "Stopped" or descriptor["deployment_desired_status"] != "Stopped")
 
 
 def _likeness(same: bool) -> Likeness:

@@ -10,6 +10,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPipelineOperator
 from tests.fixtures.airflow import DESCRIPTOR, ScriptedService
 
@@ -143,6 +144,58 @@ def test_connections_are_handed_over_as_secrets(scripted: ScriptedService, monke
     told = {tail: body["value"] for method, tail, _, body in scripted.calls if method == "PUT"}
     expected = {"login": "AKIA", "password": "hush-hush", "port": "9000", "region": "eu", "retries": "3"}
     assert told == {f"store/{part}": value for part, value in expected.items()}
+
+
+MESSAGE = {"start_line_number": 1, "start_column": 7, "error_type": "Error", "message": "Object 'x' not found", "snippet": "s"}
+REFUSED = {"SqlError": {"info": {"exit_code": 1, "messages": [MESSAGE]}}}
+
+
+def test_a_program_that_does_not_compile_leaves_no_pipeline_behind(scripted: ScriptedService) -> None:
+    scripted.validation = REFUSED
+    with pytest.raises(AirflowFailException, match=r"(?s)does not compile, so nothing was done:\n1:7: Error: Object 'x' not found"):
+        DeployPipelineOperator(**COMMON, sql=NEW, stream_program={"a.py": "x"}, udf_python="y").execute({})
+    assert {call[0] for call in scripted.calls} == {"GET"}
+    (program,) = scripted.validated
+    expected = {"program_code": NEW, "udf_python": "y", "stream_files": {"a.py": "x"}, "stream_arguments": []}
+    assert {name: program[name] for name in expected} == expected
+
+
+def test_that_a_program_does_not_compile_is_said_before_anyone_stops_the_pipeline(scripted: ScriptedService) -> None:
+    scripted.up("Running", stream_files={"a.py": "x"}, stream_arguments=["z"])
+    scripted.answers["GET", "udf_python"] = {"udf_python": "def f(): ..."}
+    with pytest.raises(AirflowFailException, match="StopPipelineOperator"):
+        ModifyPipelineOperator(**COMMON, sql=NEW).execute({})
+    (program,) = scripted.validated
+    kept = {"udf_python": "def f(): ...", "stream_files": {"a.py": "x"}, "stream_arguments": ["z"]}
+    assert {name: program[name] for name in ("program_code", *kept)} == {"program_code": NEW, **kept}, "what is not given is kept"
+    scripted.validation = REFUSED
+    with pytest.raises(AirflowFailException, match="1:7: Error: Object 'x' not found"):
+        ModifyPipelineOperator(**COMMON, sql=NEW).execute({})
+
+
+def test_a_compiler_that_fails_is_worth_a_retry(scripted: ScriptedService) -> None:
+    scripted.validation = {"SystemError": {"error": "The compiler failed on this program (KeyError)."}}
+    with pytest.raises(PipelinesError, match="could not be validated: The compiler failed"):
+        DeployPipelineOperator(**COMMON, sql=NEW).execute({})
+
+
+COMMENTED = f"-- what it is for\n{OLD}  /* and why */\n"
+
+
+def test_a_change_of_comments_needs_no_stop(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    assert DeployPipelineOperator(**COMMON, sql=COMMENTED).execute({})["action"] == "unchanged"
+    assert (patches(scripted), scripted.validated) == ([], [])
+    scripted.answers["PATCH", ""] = lambda: scripted.up("Running", description="new")
+    assert ModifyPipelineOperator(**COMMON, sql=COMMENTED, description="new").execute({})["changed"] == ["description"]
+    assert patches(scripted) == [{"description": "new"}]
+
+
+def test_changed_comments_are_kept_once_it_is_stopped(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    accepts(scripted)
+    assert ModifyPipelineOperator(**COMMON, sql=COMMENTED).execute({})["changed"] == ["program_code"]
+    assert patches(scripted) == [{"program_code": COMMENTED}]
 
 
 def test_a_description_may_change_while_it_runs(scripted: ScriptedService) -> None:
