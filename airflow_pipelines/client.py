@@ -17,12 +17,14 @@ import tenacity
 
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.outages import Patience
+from airflow_pipelines.query_rows import QueryRows, query_request
 from airflow_pipelines.service_requests import ServiceRequests
 from airflow_pipelines.settings import PREFIX, Settings
 from airflow_pipelines.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
 from airflow_pipelines.wire import (
     Payload,
     api_error,
+    async_lines_of,
     is_retryable,
     parse,
     path_of,
@@ -444,20 +446,27 @@ class AsyncPipelineClient(_ClientBase):
 
     @asynccontextmanager
     async def stream(
-        self, method: str, path: str, *, params: Mapping[str, Any] | None = None, read_timeout_s: float | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        read_timeout_s: float | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """Make one call and read its answer as it comes, as :meth:`PipelineClient.stream` does.
 
         :param method: HTTP method
         :param path: path with percent-encoded parts
         :param params: query parameters; None values are left out
+        :param json: a body, as JSON
         :param read_timeout_s: seconds to wait for each part of the answer; None waits without limit
         :returns: the response, its status already checked and its body not read
         :raises PipelineAPIError: when the service answers with an error
         :raises PipelineConnectionError: when the service cannot be reached or the answer breaks off
         :raises PipelineTimeoutError: when the next part does not come in time
         """
-        payload = Payload(method, None, None, None)
+        payload = Payload(method, json, None, None)
         limit = self._limit_of_parts(read_timeout_s)
         client = self._client()
         try:
@@ -502,6 +511,26 @@ class AsyncPipelineClient(_ClientBase):
         params = {"token": token, "checkpoint": True if checkpoint else None}
         answer: dict[str, Any] = await self.get(path_of("pipelines", name, "completion_status"), params=params, idempotent=False)
         return answer
+
+    async def query(self, name: str, query: str, limit: int) -> list[Mapping[str, Any]]:
+        """The first rows of an ad-hoc query, as :meth:`Pipeline.query` gives them.
+
+        :param name: name of the pipeline
+        :param query: a SELECT
+        :param limit: how many rows at most
+        :raises PipelineAPIError: when the pipeline is neither running nor paused, or the query is invalid or fails
+        """
+        found: list[Mapping[str, Any]] = []
+        method, options = query_request(name, query, "json")
+        async with self.stream(method, path_of("pipelines", name, "query"), **options) as response:
+            rows = QueryRows(response)
+            async for line in async_lines_of(response):
+                row = rows.row(line)
+                if row is not None:
+                    found.append(row)
+                if len(found) >= limit:
+                    break
+        return found
 
     async def close(self) -> None:
         """Close the connections."""

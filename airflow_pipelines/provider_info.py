@@ -21,9 +21,24 @@ def get_provider_info() -> dict[str, Any]:
         "name": INTEGRATION,
         "description": "Long-lived, stateful Spark pipelines as first-class things in Airflow.",
         "hooks": _modules("hooks", "pipeline"),
-        "operators": _modules("operators", "lifecycle", "change", "approval", "checkpoint", "data", "gated", "plan"),
+        "operators": _modules(
+            "operators",
+            "lifecycle",
+            "restart",
+            "standby",
+            "storage",
+            "change",
+            "approval",
+            "plan",
+            "gated",
+            "checkpoint",
+            "data",
+            "check",
+            "transaction",
+            "support_bundle",
+        ),
         "sensors": _modules("sensors", "pipeline", "checkpoint", "inputs", "comparison"),
-        "triggers": _modules("triggers", "pipeline", "events"),
+        "triggers": _modules("triggers", "pipeline", "query", "events"),
         "asset-uris": [
             {
                 "schemes": ["airflow-pipelines"],
@@ -32,6 +47,8 @@ def get_provider_info() -> dict[str, Any]:
                 "to_openlineage_converter": "airflow_pipelines.assets.pipeline.convert_asset_to_openlineage",
             }
         ],
+        "task-decorators": [{"name": "pipeline", "class-name": "airflow_pipelines.decorators.pipeline.pipeline_task"}],
+        "notifications": ["airflow_pipelines.notifications.support_bundle.SupportBundleNotifier"],
         "connection-types": [_connection_type()],
         "config": {"airflow_pipelines": _configuration()},
     }

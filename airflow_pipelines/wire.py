@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -47,6 +47,17 @@ def lines_of(response: httpx.Response) -> Iterator[bytes]:
     """
     rest = b""
     for chunk in response.iter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r")
+    if rest:
+        yield rest
+
+
+async def async_lines_of(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The lines of a streamed answer, as :func:`lines_of` gives them."""
+    rest = b""
+    async for chunk in response.aiter_bytes():
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line.removesuffix(b"\r")

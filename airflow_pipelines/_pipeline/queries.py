@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines._pipeline.inputs import PipelineInputs
-from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, QUERY_FAILED_LINE
-from airflow_pipelines.errors import PipelineAPIError
+from airflow_pipelines.contract.problems import QUERY_FAILED_LINE
 from airflow_pipelines.output_handler import OutputHandler
+from airflow_pipelines.query_rows import QueryRows, query_failed, query_request
 from airflow_pipelines.wire import lines_of
 
 if TYPE_CHECKING:
     import httpx
     import pandas
     import pyarrow
-
-_LONGEST_IN_URL = 2_000
-"""Bytes of SQL up to which it travels in the URL, whose length every proxy on the way limits; a longer text goes in a body."""
-
-
-def _failed(reason: str) -> PipelineAPIError:
-    """The error of a query that failed while it ran, which the service answers with 200 as some rows may have come."""
-    return PipelineAPIError(200, ErrorCode.AD_HOC_QUERY_ERROR.value, f"the query failed: {reason.strip()}")
 
 
 class PipelineQueries(PipelineInputs):
@@ -42,18 +31,12 @@ class PipelineQueries(PipelineInputs):
         :raises PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid, or reads what is not
             materialized; also when it fails while it runs
         """
-        names: list[str] | None = None
         with self._answer(query, "json") as response:
-            failed = QUERY_FAILED_HEADER in response.headers
+            rows = QueryRows(response)
             for line in lines_of(response):
-                if not line.strip():
-                    continue
-                row: dict[str, Any] = json.loads(line, parse_float=Decimal)
-                # The service reports a failure in a last line of its own; a result's rows all have the same names.
-                if list(row) == ["error"] and (failed or names not in (None, ["error"])):
-                    raise _failed(str(row["error"]))
-                names = list(row)
-                yield row
+                row = rows.row(line)
+                if row is not None:
+                    yield row
 
     def query_tabular(self, query: str) -> Generator[str, None, None]:
         """Run a query and yield its result as a text table. Lazy, as :meth:`query`.
@@ -66,7 +49,7 @@ class PipelineQueries(PipelineInputs):
             for line in lines_of(response):
                 text = line.decode()
                 if text.startswith(QUERY_FAILED_LINE):
-                    raise _failed(text.removeprefix(QUERY_FAILED_LINE))
+                    raise query_failed(text.removeprefix(QUERY_FAILED_LINE))
                 yield text + "\n"
 
     def query_parquet(self, query: str, path: str) -> None:
@@ -119,7 +102,7 @@ class PipelineQueries(PipelineInputs):
         :returns: upper-case hexadecimal SHA-256 over the columns and rows, whatever the order of the rows
         :raises PipelineAPIError: as for :meth:`query`
         """
-        method, options = self._request(query, "hash")
+        method, options = query_request(self.name, query, "hash")
         return str(self.client.request(method, self._path("query"), idempotent=True, **options)).strip()
 
     def execute(self, query: str, wait: bool = True, timeout_s: float | None = None) -> None:
@@ -198,15 +181,8 @@ class PipelineQueries(PipelineInputs):
 
     def _answer(self, query: str, result_format: str) -> AbstractContextManager[httpx.Response]:
         """The streamed answer to an ad-hoc request."""
-        method, options = self._request(query, result_format)
+        method, options = query_request(self.name, query, result_format)
         return self.client.stream(method, self._path("query"), **options)
-
-    def _request(self, query: str, result_format: str) -> tuple[str, dict[str, Any]]:
-        """The method, and the parameters and body, that carry an ad-hoc request of this length."""
-        params = {"format": result_format, "pipeline_name": self.name}
-        if len(query.encode()) <= _LONGEST_IN_URL:
-            return "GET", {"params": {"sql": query, **params}}
-        return "POST", {"params": params, "json": {"sql": query}}
 
 
 class _Body(io.RawIOBase):

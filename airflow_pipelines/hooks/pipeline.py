@@ -426,6 +426,23 @@ class PipelineHook(BaseHook):
         """Ask a pipeline to stop at once without a checkpoint, without waiting."""
         self._post(name, "stop", {"force": True})
 
+    def activate(self, name: str, *, initial: str = "running") -> None:
+        """Ask a pipeline in standby to take over, without waiting.
+
+        :param name: the pipeline's name
+        :param initial: ``running`` or ``paused``
+        :raises PipelineAPIError: it is not in standby
+        """
+        self.get_conn().request("POST", path_of("pipelines", name, "activate"), params={"initial": initial.capitalize()})
+
+    def clear_storage(self, name: str) -> None:
+        """Ask a stopped pipeline to delete all that it has stored, without waiting. Asking twice the same is harmless.
+
+        :param name: the pipeline's name
+        :raises PipelineAPIError: it is not stopped
+        """
+        self._post(name, "clear")
+
     def approve(self, name: str, expected_programs: Mapping[str, Any] | NotGiven = NOT_GIVEN) -> None:
         """Approve the change that a pipeline in AWAITINGAPPROVAL shows.
 

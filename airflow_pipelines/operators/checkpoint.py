@@ -2,71 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.errors import PipelineFailedError
-from airflow_pipelines.operators.base import PipelineOperator
+from airflow_pipelines.hooks.conditions import CheckpointCopiedCondition, CheckpointTakenCondition, Condition
+from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.base import WaitingPipelineOperator
+from airflow_pipelines.triggers.pipeline import WaitOutcome
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class CheckpointPipelineOperator(PipelineOperator):
+class CheckpointRequestOperator(WaitingPipelineOperator):
+    """Asks a pipeline to save its state somewhere and waits until it has. A full disk or an object store that is away passes, and a
+    restart forgets the request: such a failure of a pipeline that lives on is left to ``retries``.
+    """
+
+    def wait_and_finish(self, context: Context, condition: Condition, **carried: Any) -> Any:
+        """See the base class."""
+        with _worth_a_retry():
+            return super().wait_and_finish(context, condition, **carried)
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None, carried: dict[str, Any] | None = None) -> Any:
+        """See the base class."""
+        if event and event.get("outcome") == WaitOutcome.FAILED and not event["result"].get("deployment_error"):
+            raise RuntimeError(event["message"])
+        return super().execute_complete(context, event, carried)
+
+
+class CheckpointPipelineOperator(CheckpointRequestOperator):
     """Takes a checkpoint of a running or paused pipeline and waits until it is complete.
 
     XCom: ``{"pipeline", "checkpoint", "sequence", "steps", "processed_records"}`` with the checkpoint's UUID. Assets given as
     ``outlets`` get the same as ``extra``, so that DAGs scheduled on them know which checkpoint they are about.
-
-    :param timeout: seconds to wait at most
     """
 
-    def __init__(self, *, timeout: float = 600.0, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.timeout = timeout
+    def act(self, context: Context) -> Any:
+        """Ask and wait."""
+        asked = self.hook.pipeline(self.pipeline_name).checkpoint_response()
+        sequence = int(asked["checkpoint_sequence_number"])
+        condition = CheckpointTakenCondition(sequence, str(asked["incarnation_uuid"]))
+        return self.wait_and_finish(context, condition, sequence=sequence)
 
-    def act(self, context: Context) -> dict[str, Any]:
-        """Take it."""
-        with _worth_a_retry():
-            checkpoint = self.hook.checkpoint(self.pipeline_name, timeout_s=self.timeout)
-        result = {
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report the checkpoint."""
+        checkpoint = self.hook.newest_checkpoint(self.pipeline_name)
+        return {
             "pipeline": self.pipeline_name,
             "checkpoint": checkpoint.get("uuid"),
-            "sequence": checkpoint["sequence"],
+            "sequence": carried["sequence"],
             "steps": checkpoint.get("steps"),
             "processed_records": checkpoint.get("processed_records"),
         }
-        for outlet in self.outlets:
-            if isinstance(outlet, Asset):
-                context["outlet_events"][outlet].extra.update(result)
-        return result
 
 
-class SyncCheckpointOperator(PipelineOperator):
-    """Copies the newest checkpoint to the object store named in the pipeline's storage configuration, and waits until it is there.
+class SyncCheckpointOperator(CheckpointRequestOperator):
+    """Copies a checkpoint to the object store named in the pipeline's storage configuration, and waits until it is there. Only
+    files that are not there yet are copied; afterwards outdated copies are removed.
 
-    Only files that are not there yet are copied. XCom: ``{"pipeline", "checkpoint"}`` with the checkpoint's UUID.
+    XCom: ``{"pipeline", "checkpoint"}`` with the checkpoint's UUID. Assets given as ``outlets`` get the same as ``extra``.
 
-    :param timeout: seconds to wait at most
+    :param checkpoint: UUID of the checkpoint to copy; without it the newest one is
+    :param retention_min_count: so many of the newest copies are kept; without it as many as the storage configuration says
+    :param retention_min_age: copies of so many days are kept, however many they are; without it as many as the storage
+        configuration says
     """
 
-    def __init__(self, *, timeout: float = 600.0, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.timeout = timeout
+    template_fields: Sequence[str] = (
+        *WaitingPipelineOperator.template_fields,
+        "checkpoint",
+        "retention_min_count",
+        "retention_min_age",
+    )
 
-    def act(self, context: Context) -> dict[str, Any]:
-        """Copy it."""
-        with _worth_a_retry():
-            uuid = self.hook.sync_checkpoint(self.pipeline_name, timeout_s=self.timeout)
-        return {"pipeline": self.pipeline_name, "checkpoint": str(uuid)}
+    def __init__(
+        self,
+        *,
+        checkpoint: str | None = None,
+        retention_min_count: int | str | None = None,
+        retention_min_age: float | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.given = arguments.given(
+            checkpoint=checkpoint, retention_min_count=retention_min_count, retention_min_age=retention_min_age
+        )
+        self.checkpoint = checkpoint
+        self.retention_min_count = retention_min_count
+        self.retention_min_age = retention_min_age
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        if "checkpoint" in self.given:
+            self.checkpoint = str(checkpoint_uuid("checkpoint", self.checkpoint))
+        if "retention_min_count" in self.given:
+            self.retention_min_count = arguments.whole_number("retention_min_count", self.retention_min_count, least=0)
+        if "retention_min_age" in self.given:
+            self.retention_min_age = arguments.number("retention_min_age", self.retention_min_age, least=0)
+
+    def act(self, context: Context) -> Any:
+        """Ask and wait."""
+        asked = self.hook.pipeline(self.pipeline_name).sync_checkpoint_response(
+            checkpoint=None if self.checkpoint is None else UUID(self.checkpoint),
+            retention_min_count=None if self.retention_min_count is None else int(self.retention_min_count),
+            retention_min_age=None if self.retention_min_age is None else float(self.retention_min_age),
+        )
+        uuid = str(asked["checkpoint_uuid"])
+        condition = CheckpointCopiedCondition(uuid, str(asked["incarnation_uuid"]))
+        return self.wait_and_finish(context, condition, checkpoint=uuid)
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report the checkpoint."""
+        return {"pipeline": self.pipeline_name, "checkpoint": carried["checkpoint"]}
+
+
+def checkpoint_uuid(name: str, value: Any) -> UUID:
+    """The UUID of a checkpoint.
+
+    :param name: the argument's name
+    :param value: what it came to
+    :raises AirflowFailException: it is empty, lost or no UUID
+    """
+    text = arguments.text(name, value)
+    try:
+        return UUID(text)
+    except ValueError:
+        raise AirflowFailException(f"{name} is {text!r}, which is no UUID of a checkpoint") from None
 
 
 @contextmanager
 def _worth_a_retry() -> Iterator[None]:
-    """A full disk or an object store that is away passes, so a failure of a pipeline that lives on is worth another try."""
     try:
         yield
     except PipelineFailedError as error:

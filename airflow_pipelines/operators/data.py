@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_pipelines.hooks.conditions import TokenCondition
 from airflow_pipelines.operators import arguments
-from airflow_pipelines.operators.base import PipelineOperator
+from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
+from airflow_pipelines.operators.files import read_file, suffix_of, without_password
+from airflow_pipelines.operators.query import QueryingOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -22,41 +24,74 @@ _UPDATE_FORMATS = ("raw", "insert_delete", "weighted", "debezium")
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 
 
-class IngestOperator(PipelineOperator):
-    """Pushes rows into a table, without waiting until they are processed: that is what the returned token is for.
+class IngestingOperator(WaitingPipelineOperator):
+    """Pushes rows into a table and, with ``wait``, waits until they are processed.
 
     When the token is complete the rows are processed. Whether they survive a kill of the pipeline then depends on its fault
     tolerance: with ``exactly_once`` they do, with ``none`` and ``at_least_once`` from its next checkpoint on, which
     PipelineCompletionTokenSensor takes with ``checkpoint=True``.
 
-    Rows are delivered at least once. A retry after a lost answer pushes them again, which adds them again unless the table has a
-    primary key, so give tables that are fed this way one, or set ``retries=0``.
+    Rows are delivered at least once. A retry, after a lost answer or a wait that took too long, pushes them again, which adds them
+    again unless the table has a primary key, so give tables that are fed this way one, or set ``retries=0``.
+
+    :param table: the table; an unquoted name is not case-sensitive
+    :param wait: wait until all rows are processed and delivered; otherwise that is what the token is for. In a transaction that is
+        after its commit only, so do not wait there
+    """
+
+    template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "table")
+
+    def __init__(self, *, table: str, wait: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.wait = wait
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.table = arguments.text("table", self.table)
+
+    def pushed(self, context: Context, result: dict[str, Any]) -> Any:
+        """Report what was pushed, at once or when it is processed.
+
+        :param context: the task's context
+        :param result: the XCom
+        """
+        if not self.wait:
+            return result
+        return self.wait_and_finish(context, TokenCondition(result["token"]), result=result)
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report what was pushed."""
+        result: dict[str, Any] = carried["result"]
+        return result
+
+
+class IngestOperator(IngestingOperator):
+    """Pushes rows into a table. See :class:`IngestingOperator` for what is promised of them.
 
     XCom: ``{"pipeline", "table", "rows", "token"}``; the completion token covers every row of this push.
 
-    :param table: the table; an unquoted name is not case-sensitive
     :param rows: the rows as dictionaries (or changes, see ``update_format``), or a pandas DataFrame with the table's columns
     :param update_format: what an element of ``rows`` is: ``raw``, a row to insert; ``insert_delete``, one of ``{"insert": row}``,
         ``{"delete": row}`` and ``{"update": row}``
     """
 
-    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "rows", "update_format")
+    template_fields: Sequence[str] = (*IngestingOperator.template_fields, "rows", "update_format")
     template_fields_renderers = {"rows": "json"}
 
-    def __init__(self, *, table: str, rows: Any, update_format: str = "raw", **kwargs: Any) -> None:
+    def __init__(self, *, rows: Any, update_format: str = "raw", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         arguments.refuse_when_parsed(arguments.choice, "update_format", update_format, _UPDATE_FORMATS)
-        self.table = table
         self.rows = rows
         self.update_format = update_format
 
     def check_arguments(self) -> None:
         """See the base class."""
         super().check_arguments()
-        self.table = arguments.text("table", self.table)
         self.update_format = arguments.choice("update_format", self.update_format, _UPDATE_FORMATS)
 
-    def act(self, context: Context) -> dict[str, Any]:
+    def act(self, context: Context) -> Any:
         """Push them, in requests of a bounded size."""
         rows = _records(arguments.json_value("rows", self.rows))
         if not rows:
@@ -67,50 +102,55 @@ class IngestOperator(PipelineOperator):
             body = json.dumps(rows[start : start + ROWS_PER_REQUEST], default=_plain).encode()
             # Tokens count what came in through the same endpoint, so the last one covers the earlier requests.
             token = self.hook.ingest(self.pipeline_name, self.table, body, params)
-        return {"pipeline": self.pipeline_name, "table": self.table, "rows": len(rows), "token": token}
+        return self.pushed(context, {"pipeline": self.pipeline_name, "table": self.table, "rows": len(rows), "token": token})
 
 
-class IngestFileOperator(PipelineOperator):
-    """Pushes a file that the worker can read into a table: CSV with a header line, JSON, JSON lines or Parquet, by the file's
-    suffix.
+class IngestFileOperator(IngestingOperator):
+    """Pushes a file into a table: CSV with a header line, JSON, JSON lines or Parquet, by the file's suffix. See
+    :class:`IngestingOperator` for what is promised of its rows.
 
-    The file goes in one request. For large files, or to resume where a checkpoint stopped, give the table a ``file_input``
-    connector. What the token promises is as of IngestOperator.
+    The file goes in one request. For large files, or to resume where a checkpoint stopped, give the table a connector that reads
+    files.
 
     XCom: ``{"pipeline", "table", "token"}``.
 
-    :param table: the table; an unquoted name is not case-sensitive
-    :param path: the file
+    :param path: the file: a path on this worker, or a URL that fsspec knows, such as ``s3://bucket/orders.csv``
+    :param file_conn_id: the connection with the credentials for a URL: that of the provider that knows the store (type ``aws`` also
+        without one), or any whose extra ``storage_options`` is an object for fsspec's file system. Without it the credentials are
+        those of the worker's environment
     """
 
-    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "path")
+    template_fields: Sequence[str] = (*IngestingOperator.template_fields, "path", "file_conn_id")
 
-    def __init__(self, *, table: str, path: str, **kwargs: Any) -> None:
+    def __init__(self, *, path: str, file_conn_id: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.table = table
+        self.given = arguments.given(file_conn_id=file_conn_id)
         self.path = path
+        self.file_conn_id = file_conn_id
 
     def check_arguments(self) -> None:
         """See the base class."""
         super().check_arguments()
-        self.table = arguments.text("table", self.table)
         self.path = arguments.text("path", self.path)
+        for name in self.given:
+            arguments.text(name, getattr(self, name))
 
-    def act(self, context: Context) -> dict[str, Any]:
+    def act(self, context: Context) -> Any:
         """Push it."""
-        path = Path(self.path)
-        kind = _FORMATS.get(path.suffix.lower())
+        suffix = suffix_of(self.path)
+        kind = _FORMATS.get(suffix)
         if kind is None:
-            raise AirflowFailException(f"{path}: unknown suffix {path.suffix!r}; known: {', '.join(_FORMATS)}")
-        if not path.is_file():
-            raise AirflowFailException(f"{path}: there is no such file on this worker")
+            raise AirflowFailException(
+                f"path: {without_password(self.path)}: unknown suffix {suffix!r}; known: {', '.join(_FORMATS)}"
+            )
+        content = read_file("path", self.path, self.file_conn_id)
         params: dict[str, Any] = {"format": kind}
         if kind == "csv":
             params["headers"] = True
         elif kind == "json":
-            params |= {"update_format": "raw", "array": path.suffix.lower() == ".json"}
-        token = self.hook.ingest(self.pipeline_name, self.table, path.read_bytes(), params)
-        return {"pipeline": self.pipeline_name, "table": self.table, "token": token}
+            params |= {"update_format": "raw", "array": suffix == ".json"}
+        token = self.hook.ingest(self.pipeline_name, self.table, content, params)
+        return self.pushed(context, {"pipeline": self.pipeline_name, "table": self.table, "token": token})
 
 
 class CompletionTokenOperator(PipelineOperator):
@@ -144,7 +184,7 @@ class CompletionTokenOperator(PipelineOperator):
         return {"pipeline": self.pipeline_name, "table": self.table, "connector": self.connector, "token": token}
 
 
-class QueryPipelineOperator(PipelineOperator):
+class QueryPipelineOperator(QueryingOperator):
     """Asks a running or paused pipeline an ad-hoc query over its materialized tables and views.
 
     XCom: ``{"pipeline", "rows", "row_count", "truncated"}``. ``rows`` are dictionaries of JSON values; a decimal is a string, so
@@ -154,7 +194,7 @@ class QueryPipelineOperator(PipelineOperator):
     :param limit: rows to return at most
     """
 
-    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "query", "limit")
+    template_fields: Sequence[str] = (*QueryingOperator.template_fields, "query", "limit")
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers = {"query": "sql"}
 
@@ -169,15 +209,16 @@ class QueryPipelineOperator(PipelineOperator):
         self.query = arguments.text("query", self.query)
         self.limit = arguments.whole_number("limit", self.limit, least=1)
 
-    def act(self, context: Context) -> dict[str, Any]:
+    def act(self, context: Context) -> Any:
         """Ask."""
-        limit = int(self.limit)
-        rows = [_json_value(row) for row in self.hook.query(self.pipeline_name, self.query, limit + 1)]
-        truncated = len(rows) > limit
-        if truncated:
-            self.log.warning("The query has more than %s rows; the others are left out", limit)
-        rows = rows[:limit]
-        return {"pipeline": self.pipeline_name, "rows": rows, "row_count": len(rows), "truncated": truncated}
+        return self.ask(context, self.query, int(self.limit))
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report the rows."""
+        if found["truncated"]:
+            self.log.warning("The query has more than %s rows; the others are left out", self.limit)
+        rows = found["rows"]
+        return {"pipeline": self.pipeline_name, "rows": rows, "row_count": len(rows), "truncated": found["truncated"]}
 
 
 def _records(rows: Any) -> list[Any]:
@@ -202,12 +243,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return list(value)
     raise TypeError(f"a {type(value).__name__} cannot be pushed as JSON: {value!r}")
-
-
-def _json_value(value: Any) -> Any:
-    """A query's value as JSON without loss."""
-    if isinstance(value, Mapping):
-        return {str(name): _json_value(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json_value(inner) for inner in value]
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -25,8 +25,8 @@ from airflow_pipelines.operators.going_back import loss_text
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_INITIAL = {"running": PipelineStatus.RUNNING, "paused": PipelineStatus.PAUSED}
-_STOP_MODES = ("checkpoint", "force")
+_INITIAL = {"running": PipelineStatus.RUNNING, "paused": PipelineStatus.PAUSED, "standby": PipelineStatus.STANDBY}
+STOP_MODES = ("checkpoint", "force")
 
 
 class StartPipelineOperator(WaitingPipelineOperator):
@@ -43,7 +43,8 @@ class StartPipelineOperator(WaitingPipelineOperator):
     the change that waits for approval, what names its programs, and the unchanged views that are evaluated anew; None when
     nothing waits.
 
-    :param initial: ``running`` or ``paused``
+    :param initial: ``running``, ``paused``, or ``standby``: it pulls checkpoints of another pipeline until ActivatePipelineOperator
+        lets it take over
     :param bootstrap_policy: what to do when the program differs from the checkpoint's: ``await_approval``, ``allow`` or ``reject``
     :param from_checkpoint: UUID of the checkpoint to go back to; None or an empty text starts from the newest
     """
@@ -94,8 +95,7 @@ class StartPipelineOperator(WaitingPipelineOperator):
             # While it is up this either changes nothing or is refused because it was started another way.
             policy = arguments.bootstrap_policy("bootstrap_policy", self.bootstrap_policy)
             self.hook.start(self.pipeline_name, initial=self.initial, bootstrap_policy=policy, from_checkpoint=back_to)
-        condition = StartedCondition((wanted.name, PipelineStatus.AWAITINGAPPROVAL.name))
-        return self.wait_and_finish(context, condition, attached=attached)
+        return self.wait_and_finish(context, StartedCondition(_started(wanted)), attached=attached)
 
     def _checkpoint(self) -> UUID | None:
         """What ``from_checkpoint`` came to, which may be a template."""
@@ -122,6 +122,13 @@ class StartPipelineOperator(WaitingPipelineOperator):
             "attached": carried["attached"],
             **change_xcom(change),
         }
+
+
+def _started(wanted: PipelineStatus) -> tuple[str, ...]:
+    """The statuses in which a start has done what it can."""
+    # The storage of a pipeline that was activated once goes on from there: it stands by no more.
+    others = (PipelineStatus.RUNNING,) if wanted is PipelineStatus.STANDBY else ()
+    return tuple(status.name for status in (wanted, PipelineStatus.AWAITINGAPPROVAL, *others))
 
 
 class PausePipelineOperator(WaitingPipelineOperator):
@@ -164,13 +171,13 @@ class StopPipelineOperator(WaitingPipelineOperator):
 
     def __init__(self, *, mode: str = "checkpoint", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        arguments.refuse_when_parsed(arguments.choice, "mode", mode, _STOP_MODES)
+        arguments.refuse_when_parsed(arguments.choice, "mode", mode, STOP_MODES)
         self.mode = mode
 
     def check_arguments(self) -> None:
         """See the base class."""
         super().check_arguments()
-        self.mode = arguments.choice("mode", self.mode, _STOP_MODES)
+        self.mode = arguments.choice("mode", self.mode, STOP_MODES)
 
     def act(self, context: Context) -> Any:
         """Ask and wait."""

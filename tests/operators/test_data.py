@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.operators import data
@@ -18,6 +18,7 @@ from airflow_pipelines.operators.data import (
     IngestOperator,
     QueryPipelineOperator,
 )
+from airflow_pipelines.triggers.query import PipelineQueryTrigger
 from tests.fixtures.airflow import ScriptedService
 
 COMMON: dict[str, Any] = {"task_id": "x", "pipeline_name": "p"}
@@ -113,7 +114,7 @@ def test_a_file_goes_as_it_is(ingested: Any, tmp_path: Path, name: str, params: 
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AirflowFailException, match=r"gone\.csv: there is no such file"):
+    with pytest.raises(AirflowFailException, match=r"path: there is no such file on this worker: .*gone\.csv"):
         IngestFileOperator(**INTO, path=str(tmp_path / "gone.csv")).execute({})
     with pytest.raises(AirflowFailException, match=r"known: \.csv, \.json, \.jsonl, \.ndjson, \.parquet"):
         IngestFileOperator(**INTO, path="rows.xlsx").execute({})
@@ -141,3 +142,40 @@ def test_no_more_rows_than_the_limit_are_kept(monkeypatch: pytest.MonkeyPatch) -
     assert result["rows"] == [{"n": 0}, {"n": 1}, {"n": 2}]
     assert result["truncated"] is True
     assert QueryPipelineOperator(**COMMON, query="select 1", limit=9).execute({})["truncated"] is False
+
+
+def test_a_file_may_be_anywhere_that_fsspec_reaches(ingested: Any) -> None:
+    import fsspec
+
+    fsspec.filesystem("memory").pipe_file("/orders/day one.csv", b"id\n1\n")
+    result = IngestFileOperator(**INTO, path="memory://orders/day one.csv").execute({})
+    assert result == {"pipeline": "p", "table": "t", "token": "token-1"}
+    assert ingested == [("t", b"id\n1\n", {"format": "csv", "headers": True})]
+
+
+def test_pushing_waits_when_it_is_told_to(scripted: ScriptedService) -> None:
+    scripted.up()
+    scripted.answers["POST", "ingress/t"] = {"token": "abc"}
+    scripted.answers["GET", "completion_status"] = [{"status": "inprogress"}, {"status": "complete", "step": 4, "durable": True}]
+    waiting: dict[str, Any] = INTO | {"rows": [{"a": 1}], "wait": True, "poke_interval": 0.01}
+    assert IngestOperator(**waiting).execute({}) == {"pipeline": "p", "table": "t", "rows": 1, "token": "abc"}
+    assert scripted.asked("GET").count("completion_status") == 2
+    scripted.answers["GET", "completion_status"] = {"status": "inprogress"}
+    operator = IngestOperator(**waiting, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute({})
+    assert deferred.value.trigger.condition == {"kind": "token", "token": "abc", "checkpoint": False}
+    scripted.calls.clear()
+    event = {"outcome": "reached", "message": "", "result": {"status": "complete"}}
+    assert operator.execute_complete({}, event, **deferred.value.kwargs)["rows"] == 1
+    assert scripted.calls == [], "resuming pushes nothing again"
+
+
+def test_a_query_is_asked_in_the_triggerer() -> None:
+    operator = QueryPipelineOperator(**COMMON, query="select 1", limit=2, deferrable=True, timeout=60)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute({})
+    assert isinstance(deferred.value.trigger, PipelineQueryTrigger)
+    event = {"outcome": "reached", "message": "", "result": {"rows": [{"n": 1}, {"n": 2}], "truncated": True}}
+    found = operator.execute_complete({}, event)
+    assert found == {"pipeline": "p", "rows": [{"n": 1}, {"n": 2}], "row_count": 2, "truncated": True}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_pipelines import operators
 from airflow_pipelines.errors import (
     PipelineAPIError,
     PipelineConnectionError,
@@ -13,46 +19,27 @@ from airflow_pipelines.errors import (
     PipelineTimeoutError,
     ProgramCompilationError,
 )
-from airflow_pipelines.operators.approval import ApprovePipelineOperator, ReviewPipelineChangeOperator
 from airflow_pipelines.operators.base import PipelineOperator, airflow_errors
-from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPipelineOperator
-from airflow_pipelines.operators.checkpoint import CheckpointPipelineOperator, SyncCheckpointOperator
-from airflow_pipelines.operators.data import (
-    CompletionTokenOperator,
-    IngestFileOperator,
-    IngestOperator,
-    QueryPipelineOperator,
-)
-from airflow_pipelines.operators.gated import GatedModifyOperator
-from airflow_pipelines.operators.lifecycle import (
-    DeletePipelineOperator,
-    PausePipelineOperator,
-    ResumePipelineOperator,
-    StartPipelineOperator,
-    StopPipelineOperator,
-)
-from airflow_pipelines.operators.plan import PlanPipelineOperator
+from airflow_pipelines.provider_info import get_provider_info
 from tests.fixtures.airflow import ScriptedService
 
-OPERATORS: list[tuple[Any, dict[str, Any]]] = [
-    (ApprovePipelineOperator, {}),
-    (CheckpointPipelineOperator, {}),
-    (CompletionTokenOperator, {"table": "t", "connector": "c"}),
-    (DeletePipelineOperator, {}),
-    (DeployPipelineOperator, {"sql": "create table t (a int);"}),
-    (GatedModifyOperator, {"sql": "create table t (a int);"}),
-    (IngestFileOperator, {"table": "t", "path": "rows.csv"}),
-    (IngestOperator, {"table": "t", "rows": []}),
-    (ModifyPipelineOperator, {"sql": "create table t (a int);"}),
-    (PausePipelineOperator, {}),
-    (PlanPipelineOperator, {"sql": "create table t (a int);"}),
-    (QueryPipelineOperator, {"query": "select 1"}),
-    (ResumePipelineOperator, {}),
-    (ReviewPipelineChangeOperator, {}),
-    (StartPipelineOperator, {}),
-    (StopPipelineOperator, {}),
-    (SyncCheckpointOperator, {}),
-]
+UUID = "01900000-0000-7000-8000-00000000000c"
+STARTED = {"transaction_id": 1, "incarnation": UUID}
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "CheckPipelineOperator": {"view": "v", "condition": "a > 0"},
+    "CollectSupportBundleOperator": {"path": "bundle.zip"},
+    "CommitTransactionOperator": {"transaction": STARTED},
+    "CompletionTokenOperator": {"table": "t", "connector": "c"},
+    "DeployPipelineOperator": {"sql": "create table t (a int);"},
+    "GatedModifyOperator": {"sql": "create table t (a int);"},
+    "IngestFileOperator": {"table": "t", "path": "rows.csv"},
+    "IngestOperator": {"table": "t", "rows": []},
+    "ModifyPipelineOperator": {"sql": "create table t (a int);"},
+    "PlanPipelineOperator": {"sql": "create table t (a int);"},
+    "QueryPipelineOperator": {"query": "select 1"},
+    "UndoTransactionOperator": {"transaction": STARTED},
+}
+OPERATORS: list[tuple[Any, dict[str, Any]]] = [(getattr(operators, name), ARGUMENTS.get(name, {})) for name in operators.__all__]
 
 
 @pytest.mark.parametrize(("operator", "arguments"), OPERATORS, ids=lambda value: getattr(value, "__name__", ""))
@@ -88,8 +75,6 @@ def test_making_an_operator_connects_to_nothing(scripted: ScriptedService) -> No
     ids=lambda error: type(error).__name__,
 )
 def test_what_trying_again_cannot_help_fails_the_task_for_good(error: Exception) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
-
     with pytest.raises(AirflowFailException) as raised, airflow_errors():
         raise error
     assert str(raised.value) == str(error)
@@ -110,3 +95,34 @@ def test_what_may_pass_is_left_to_the_tasks_retries(error: Exception) -> None:
     with pytest.raises(type(error)) as raised, airflow_errors():
         raise error
     assert raised.value is error
+
+
+def test_every_operator_can_be_imported_from_the_package_and_is_in_the_providers_list() -> None:
+    found = {
+        name
+        for path in Path(operators.__file__).parent.glob("*.py")
+        for name, value in vars(importlib.import_module(f"airflow_pipelines.operators.{path.stem}")).items()
+        if name.endswith("Operator") and isinstance(value, type) and value.__module__ == f"airflow_pipelines.operators.{path.stem}"
+    }
+    bases = {"CheckpointRequestOperator", "IngestingOperator", "PipelineOperator", "QueryingOperator", "WaitingPipelineOperator"}
+    assert found - bases == set(operators.__all__)
+    assert set(operators.__all__) <= set(dir(operators))
+    listed = {module for entry in get_provider_info()["operators"] for module in entry["python-modules"]}
+    assert {getattr(operators, name).__module__ for name in operators.__all__} == listed
+    with pytest.raises(AttributeError, match="no attribute 'StartOperator'"):
+        _ = operators.StartOperator
+
+
+@pytest.mark.processes
+def test_importing_the_package_of_operators_loads_none_of_them() -> None:
+    code = "import sys, airflow_pipelines.operators; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"airflow", "airflow_pipelines.operators.base"} & set(loaded)
+
+
+@pytest.mark.parametrize(("operator", "arguments"), OPERATORS, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_it_is_about_may_not_be_lost(scripted: ScriptedService, operator: Any, arguments: dict[str, Any]) -> None:
+    scripted.up()
+    with pytest.raises(AirflowFailException, match="pipeline_name is empty"):
+        operator(task_id="x", pipeline_name="None", **arguments).execute({})
+    assert scripted.calls == []

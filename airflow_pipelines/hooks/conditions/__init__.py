@@ -12,6 +12,13 @@ from airflow_pipelines.hooks.conditions.inputs import ConnectorEndCondition, Lag
 from airflow_pipelines.hooks.conditions.metric import MetricCondition
 from airflow_pipelines.hooks.conditions.observation import Observation, Request, describe_deployment_error, is_transient
 from airflow_pipelines.hooks.conditions.progress import CompletionCondition, IdleCondition, TokenCondition
+from airflow_pipelines.hooks.conditions.requests import (
+    CheckpointCopiedCondition,
+    CheckpointTakenCondition,
+    CompilerDoneCondition,
+    StorageClearedCondition,
+    TransactionEndedCondition,
+)
 from airflow_pipelines.hooks.conditions.status import StartedCondition, StatusCondition
 from airflow_pipelines.hooks.conditions.view import ViewCondition
 
@@ -19,7 +26,10 @@ __all__ = [
     "OPERATORS",
     "ApprovalCondition",
     "CheckpointCondition",
+    "CheckpointCopiedCondition",
+    "CheckpointTakenCondition",
     "Comparison",
+    "CompilerDoneCondition",
     "CompletionCondition",
     "Condition",
     "ConnectorEndCondition",
@@ -31,8 +41,10 @@ __all__ = [
     "Request",
     "StartedCondition",
     "StatusCondition",
+    "StorageClearedCondition",
     "SyncCondition",
     "TokenCondition",
+    "TransactionEndedCondition",
     "Verdict",
     "ViewCondition",
     "describe_deployment_error",

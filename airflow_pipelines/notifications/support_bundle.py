@@ -1,0 +1,58 @@
+"""Saves what there is to know about a pipeline when a task about it fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier
+
+from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.files import without_password, write_file
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class SupportBundleNotifier(BaseNotifier):
+    """Writes the support bundle of a pipeline to a file, as CollectSupportBundleOperator does. For ``on_failure_callback`` of a
+    task, of ``default_args``, or of a DAG.
+
+    That it cannot be written is in the log of the callback; the task's own failure stays what it is.
+
+    :param path: the file (a ZIP), a template: a path on this worker, or a URL that fsspec knows. Let it have ``{{ run_id }}``,
+        ``{{ ti.task_id }}`` and ``{{ ti.try_number }}``, or a later one takes its place
+    :param pipeline_name: the pipeline; without it the one that the failed task is about
+    :param pipeline_conn_id: the Airflow connection; without it that of the failed task, else the default one
+    :param file_conn_id: the connection with the credentials for a URL, as of IngestFileOperator
+    """
+
+    template_fields = ("path", "pipeline_name", "pipeline_conn_id", "file_conn_id")
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        pipeline_name: str | None = None,
+        pipeline_conn_id: str | None = None,
+        file_conn_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.path = path
+        self.pipeline_name = pipeline_name
+        self.pipeline_conn_id = pipeline_conn_id
+        self.file_conn_id = file_conn_id
+
+    def notify(self, context: Context) -> None:
+        """Collect and write.
+
+        :param context: the context of what failed
+        """
+        task = context.get("task")
+        name = arguments.text("pipeline_name", self.pipeline_name or getattr(task, "pipeline_name", None))
+        conn_id = self.pipeline_conn_id or getattr(task, "pipeline_conn_id", None) or DEFAULT_CONN_ID
+        content = PipelineHook(conn_id).pipeline(name).support_bundle()
+        path = arguments.text("path", self.path)
+        write_file("path", path, content, self.file_conn_id)
+        self.log.info("The support bundle of pipeline %s is in %s (%s bytes)", name, without_password(path), len(content))

@@ -1,0 +1,70 @@
+"""The operator that has a pipeline in standby take over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_pipelines.contract.change_text import change_text
+from airflow_pipelines.contract.enums import PipelineStatus
+from airflow_pipelines.hooks.conditions import Observation, StartedCondition
+from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.base import WaitingPipelineOperator
+from airflow_pipelines.operators.diff import change_xcom
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_INITIAL = {"running": PipelineStatus.RUNNING, "paused": PipelineStatus.PAUSED}
+
+
+class ActivatePipelineOperator(WaitingPipelineOperator):
+    """Lets a pipeline in standby pull the newest checkpoint once more and run from there. Waits until it runs, or until its changed
+    program waits for approval. One that is on its way already, or runs, is left alone: a retry activates nothing twice.
+
+    Nothing here stops the pipeline that it takes over from: do that before.
+
+    XCom: ``{"pipeline", "status", "deployment_id", "diff", "programs", "views_evaluated_anew"}``; the last three are the change
+    that waits for approval, None when nothing waits.
+
+    :param initial: ``running`` or ``paused``
+    """
+
+    template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "initial")
+
+    def __init__(self, *, initial: str = "running", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        arguments.refuse_when_parsed(arguments.choice, "initial", initial, tuple(_INITIAL))
+        self.initial = initial
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.initial = arguments.choice("initial", self.initial, tuple(_INITIAL))
+
+    def act(self, context: Context) -> Any:
+        """Activate, or go on with what an earlier try has begun."""
+        wanted = _INITIAL[self.initial]
+        seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
+        if seen.descriptor is None or seen.is_down:
+            raise AirflowFailException(
+                f"Pipeline {self.pipeline_name!r} is {seen.status.name}, so there is nothing to activate: start it with "
+                'StartPipelineOperator(initial="standby")'
+            )
+        if seen.status is PipelineStatus.STANDBY:
+            self.hook.activate(self.pipeline_name, initial=self.initial)
+        else:
+            self.log.info("Pipeline %s is %s, not in standby any more", self.pipeline_name, seen.status.name)
+        return self.wait_and_finish(context, StartedCondition((wanted.name, PipelineStatus.AWAITINGAPPROVAL.name)))
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report the status and, where there is one, the change that waits for approval."""
+        change = None
+        if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
+            change = self.hook.pending_change(self.pipeline_name)
+            self.log.info("Pipeline %s waits for the approval of:\n%s", self.pipeline_name, change_text(change))
+        deployment = (self.hook.descriptor(self.pipeline_name) or {}).get("deployment_id")
+        return {"pipeline": self.pipeline_name, "status": found["status"], "deployment_id": deployment, **change_xcom(change)}

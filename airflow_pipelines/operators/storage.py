@@ -1,0 +1,36 @@
+"""The operator that empties the storage of pipelines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_pipelines.hooks.conditions import StorageClearedCondition
+from airflow_pipelines.operators.base import WaitingPipelineOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class ClearPipelineStorageOperator(WaitingPipelineOperator):
+    """Deletes all that a stopped pipeline has stored: tables, views, checkpoints, places in its sources. The program stays, and the
+    next start begins with nothing. This cannot be undone. A pipeline that is not stopped is left alone, and the task fails.
+
+    XCom: ``{"pipeline", "cleared"}``; ``cleared`` is False when there was nothing to clear.
+    """
+
+    def act(self, context: Context) -> Any:
+        """Clear, unless nothing is stored."""
+        descriptor = self.hook.descriptor(self.pipeline_name)
+        if descriptor is None:
+            raise AirflowFailException(f"There is no pipeline {self.pipeline_name!r}")
+        if descriptor["storage_status"] == "Cleared":
+            self.log.info("Pipeline %s has nothing stored", self.pipeline_name)
+            return {"pipeline": self.pipeline_name, "cleared": False}
+        self.hook.clear_storage(self.pipeline_name)
+        return self.wait_and_finish(context, StorageClearedCondition())
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report."""
+        return {"pipeline": self.pipeline_name, "cleared": True}

@@ -1,0 +1,47 @@
+"""The operator that saves what there is to know about a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.base import PipelineOperator
+from airflow_pipelines.operators.files import without_password, write_file
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class CollectSupportBundleOperator(PipelineOperator):
+    """Writes a pipeline's support bundle to a file: log, events, statistics, metrics, configuration, dataflow graph, and what the
+    newest steps cost, as far as the pipeline can tell; it need not run. SupportBundleNotifier does the same when a task fails.
+
+    XCom: ``{"pipeline", "path", "bytes"}``.
+
+    :param path: the file (a ZIP): a path on this worker, or a URL that fsspec knows
+    :param file_conn_id: the connection with the credentials for a URL, as of IngestFileOperator
+    """
+
+    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "path", "file_conn_id")
+
+    def __init__(self, *, path: str, file_conn_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.given = arguments.given(file_conn_id=file_conn_id)
+        self.path = path
+        self.file_conn_id = file_conn_id
+
+    def check_arguments(self) -> None:
+        """See the base class."""
+        super().check_arguments()
+        self.path = arguments.text("path", self.path)
+        for name in self.given:
+            arguments.text(name, getattr(self, name))
+
+    def act(self, context: Context) -> dict[str, Any]:
+        """Collect and write."""
+        content = self.hook.pipeline(self.pipeline_name).support_bundle()
+        write_file("path", self.path, content, self.file_conn_id)
+        shown = without_password(self.path)
+        self.log.info("The support bundle of pipeline %s is in %s (%s bytes)", self.pipeline_name, shown, len(content))
+        return {"pipeline": self.pipeline_name, "path": shown, "bytes": len(content)}

@@ -1,0 +1,68 @@
+"""A pipeline that is there for the tasks of one group only: deployed and started before them, stopped or deleted after them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.sdk import TaskGroup
+
+from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
+from airflow_pipelines.operators.change import DeployPipelineOperator
+from airflow_pipelines.operators.lifecycle import DeletePipelineOperator, StartPipelineOperator, StopPipelineOperator
+from airflow_pipelines.sensors.pipeline import PipelineCompletionSensor
+
+_AFTERWARDS = ("stop", "delete")
+
+
+@contextmanager
+def managed_pipeline(
+    group_id: str = "pipeline",
+    *,
+    pipeline_name: str,
+    pipeline_conn_id: str = DEFAULT_CONN_ID,
+    bootstrap_policy: str = "reject",
+    until_completion: bool = False,
+    afterwards: str = "stop",
+    task_arguments: Mapping[str, Any] | None = None,
+    **program: Any,
+) -> Iterator[TaskGroup]:
+    """Have a pipeline run for the tasks of a ``with`` block: ``deploy`` and ``start`` set it up before them, ``stop`` tears it down
+    after them, whether they fail or not. For batch use: load, wait, read the result, and let nothing run on.
+
+    The tear-down fails the DAG run when it fails, and clearing a task of the block clears set-up and tear-down with it.
+
+    :param group_id: the group's name
+    :param pipeline_name: the pipeline
+    :param pipeline_conn_id: the Airflow connection
+    :param bootstrap_policy: what ``start`` does when the program differs from that of the last checkpoint: ``reject`` fails it,
+        ``allow`` evaluates what changed, ``await_approval`` lets a ReviewPipelineChangeOperator in the block ask
+    :param until_completion: wait after the block until every input connector has reached its end and all is processed
+    :param afterwards: ``stop`` keeps the state, with a checkpoint, for the next run; ``delete`` also deletes the pipeline with it
+    :param task_arguments: arguments of the tasks that the group adds, such as ``retries``
+    :param program: what DeployPipelineOperator takes besides: ``sql``, ``stream_program``, ``runtime_config``, ``if_exists`` ...
+    :returns: the group
+    :raises ValueError: ``afterwards`` is neither, or there is nothing to do between set-up and tear-down
+    """
+    if afterwards not in _AFTERWARDS:
+        raise ValueError(f"afterwards is {afterwards!r}; known: {', '.join(_AFTERWARDS)}")
+    common = {"pipeline_name": pipeline_name, "pipeline_conn_id": pipeline_conn_id, **(task_arguments or {})}
+    with TaskGroup(group_id) as group:
+        yield group
+        first, last = list(group.get_roots()), list(group.get_leaves())
+        if until_completion:
+            completed = PipelineCompletionSensor(task_id="completed", **common)
+            if last:
+                last >> completed
+            first, last = first or [completed], [completed]
+        if not first:
+            raise ValueError(f"the group {group_id!r} does nothing: put tasks into its with block, or set until_completion")
+        deploy = DeployPipelineOperator(task_id="deploy", **common, **program)
+        start = StartPipelineOperator(task_id="start", bootstrap_policy=bootstrap_policy, **common)
+        stop = StopPipelineOperator(task_id="stop", **common)
+        deploy >> start.as_setup() >> first  # type: ignore[no-untyped-call]
+        last >> stop.as_teardown(setups=start, on_failure_fail_dagrun=True)
+        if afterwards == "delete":
+            delete = DeletePipelineOperator(task_id="delete", **common)
+            stop >> delete.as_teardown(setups=start, on_failure_fail_dagrun=True)

@@ -1,0 +1,66 @@
+"""A load of several tasks that is seen as a whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.sdk import TaskGroup, TriggerRule
+
+from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
+from airflow_pipelines.operators.transaction import CommitTransactionOperator, StartTransactionOperator, UndoTransactionOperator
+
+_ON_FAILURE = ("leave", "undo")
+
+
+@contextmanager
+def pipeline_transaction(
+    group_id: str = "transaction",
+    *,
+    pipeline_name: str,
+    pipeline_conn_id: str = DEFAULT_CONN_ID,
+    on_failure: str = "leave",
+    **task_arguments: Any,
+) -> Iterator[TaskGroup]:
+    """Put the tasks of a ``with`` block into one transaction of a pipeline: ``start`` before them, ``commit`` after them. Views,
+    queries and listeners show nothing of what they push before the commit, and then all of it as one step.
+
+    There is no way to drop what a transaction has collected and go on, so when a task of the block has failed for good,
+    ``on_failure`` says what happens:
+
+    * ``leave``: the transaction stays open, and nothing is shown. What was collected is kept: clear the failed task, and it goes on
+      in the same transaction to the commit. Until then views stand still, and checkpoints and graceful stops wait.
+    * ``undo``: the pipeline is stopped by force and started again, from the checkpoint that ``start`` has taken. What was collected
+      is gone, also what others have pushed meanwhile; declared connectors read theirs again. Clearing a task of the block then
+      clears ``start`` and ``undo`` with it, so clear all tasks of the block to load again.
+
+    The DAG run fails either way, unless something after the group says otherwise. Tasks of the block that are skipped are no
+    failure: what the others have pushed is committed. A push in a transaction may not wait until its rows are processed.
+
+    :param group_id: the group's name
+    :param pipeline_name: the pipeline
+    :param pipeline_conn_id: the Airflow connection
+    :param on_failure: ``leave`` or ``undo``
+    :param task_arguments: arguments of the tasks that the group adds, such as ``timeout``, ``deferrable`` and ``retries``
+    :returns: the group
+    :raises ValueError: ``on_failure`` is neither, or the block has no task
+    """
+    if on_failure not in _ON_FAILURE:
+        raise ValueError(f"on_failure is {on_failure!r}; known: {', '.join(_ON_FAILURE)}")
+    common = {"pipeline_name": pipeline_name, "pipeline_conn_id": pipeline_conn_id, **task_arguments}
+    with TaskGroup(group_id) as group:
+        yield group
+        first, last = list(group.get_roots()), list(group.get_leaves())
+        if not first:
+            raise ValueError(f"the transaction {group_id!r} has no task: put those that load into its with block")
+        start = StartTransactionOperator(task_id="start", checkpoint=on_failure == "undo", **common)
+        # Skipped tasks are none that failed; but a group that is skipped as a whole has nothing to commit.
+        commit = CommitTransactionOperator(
+            task_id="commit", transaction=start.output, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **common
+        )
+        start >> first
+        last >> commit
+        if on_failure == "undo":
+            undo = UndoTransactionOperator(task_id="undo", transaction=start.output, **common)
+            commit >> undo.as_teardown(setups=start)
