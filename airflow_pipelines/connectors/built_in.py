@@ -42,6 +42,7 @@ BUILT_IN_FORMATS: Final[Mapping[str, str]] = {
     "json": f"{_FORMATS}.plain:JSON",
     "orc": f"{_FORMATS}.plain:ORC",
     "parquet": f"{_FORMATS}.plain:PARQUET",
+    "protobuf": f"{_FORMATS}.protobuf.definition:PROTOBUF",
     "raw": f"{_FORMATS}.plain:RAW",
 }
 """``module:ATTRIBUTE`` of a ``FormatDefinition`` by the name of the format."""

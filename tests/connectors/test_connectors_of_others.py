@@ -99,6 +99,7 @@ def test_no_client_library_is_imported_before_a_connector_is_opened() -> None:
         "for name in {name for direction in ConnectorDirection for name in connector_names(direction)}: find_connector(name)\n"
         "for name in format_names(): find_format(name)\n"
         "libraries = ['confluent_kafka', 'deltalake', 'pyiceberg', 'psycopg', 'redis', 'fastavro', 's3fs', 'botocore', 'airflow']\n"
+        "libraries.append('google.protobuf')\n"
         "print(*sorted(name for name in libraries if name in sys.modules))\n"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=True)

@@ -42,8 +42,9 @@ def test_ingress_formats_and_options_as_texts() -> None:
 @pytest.mark.parametrize(
     ("format_name", "options", "message"),
     [
-        ("jsn", {}, "unknown format 'jsn'; known formats: avro, csv, json, orc, parquet, raw; did you mean 'json'?"),
+        ("jsn", {}, "unknown format 'jsn'; known formats: avro, csv, json, orc, parquet, protobuf, raw; did you mean 'json'?"),
         ("json", {"arry": "true"}, "unknown option 'arry' of format 'json'; known options: array, .*did you mean 'array'"),
+        ("protobuf", {}, "format 'protobuf' is for the messages of a queue"),
         ("json", {"update_format": "snowflake"}, "option 'update_format' of format 'json': .*'insert_delete', 'raw'"),
     ],
 )

@@ -12,16 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 from fastavro import parse_schema, schemaless_reader
+from google.protobuf import timestamp_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from tests.connectors.formats.avro.encoding import encoded
+from tests.connectors.formats.protobuf.types import file, message_class
 from tests.fixtures.kafka import Kafka
 from tests.fixtures.schema_registry import SchemaRegistryServer
 from tests.host.driver import Pipeline
 from tools.kafka_broker import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "kafka.md"
-READS, METADATA, WRITES, AVRO = (found[1] for found in re.finditer(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL))
+READS, METADATA, WRITES, AVRO, PROTOBUF = (found[1] for found in re.finditer(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL))
 TABLE = READS[: READS.index("CREATE MATERIALIZED VIEW")]
 EXACTLY_ONCE = {"model": "exactly_once", "checkpoint_interval_secs": 1}
 VALUE = {
@@ -42,6 +48,23 @@ ENVELOPE = {
         {"name": "op", "type": "string"},
     ],
 }
+WEATHER = """
+name: "{1}.proto" package: "weather" syntax: "proto3" dependency: "google/protobuf/timestamp.proto"
+message_type {{
+  name: "{1}"
+  field {{ name: "sensor" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }}
+  field {{ name: "celsius" number: 2 type: TYPE_DOUBLE label: LABEL_OPTIONAL }}
+  field {{ name: "{0}" number: 3 type: TYPE_MESSAGE type_name: ".google.protobuf.Timestamp" label: LABEL_OPTIONAL }}
+}}
+"""
+READING, MEAN = (
+    message_class(
+        f"weather.{name}",
+        FileDescriptorProto.FromString(timestamp_pb2.DESCRIPTOR.serialized_pb),
+        file(WEATHER.format(at, name)),
+    )
+    for at, name in (("at", "Reading"), ("newest", "means"))
+)
 Make = Callable[..., Pipeline]
 
 
@@ -111,11 +134,13 @@ def test_the_programs_of_the_page(make: Make, own: Kafka) -> None:
     assert pipeline.query("SELECT COUNT(*) AS n FROM totals") == [{"n": 4}]
 
 
-def test_the_programs_with_metadata_and_with_avro(make: Make, kafka: Kafka, schema_registry: SchemaRegistryServer) -> None:
-    for topic in ("clicks", "stock", "parts"):
+def test_the_programs_with_metadata_with_avro_and_with_protobuf(
+    make: Make, kafka: Kafka, schema_registry: SchemaRegistryServer
+) -> None:
+    for topic in ("clicks", "stock", "parts", "readings", "means"):
         kafka.create(topic)
     clicks = ('{"insert": {"url": "/a"}}', '{"insert": {"url": "/b", "part": null}}')
-    kafka.send("clicks", *clicks, headers=[("source", "web")], timestamp=1_700_000_000_000)
+    kafka.send("clicks", *clicks, headers=[("source", "web")], timestamp=1_700_000_000_000, key="ada")
     kafka.send("clicks", '{"no url', '{"delete": {"url": "/c"}}')
     number = schema_registry.add("stock-value", ENVELOPE)
 
@@ -127,7 +152,16 @@ def test_the_programs_with_metadata_and_with_avro(make: Make, kafka: Kafka, sche
 
     kafka.send("stock", change("r", None, stock(1, "nut", "1.50")), change("c", None, stock(2, "nut", "2.00")), b"poison")
     kafka.send("stock", change("c", None, stock(3, "bolt", "9.99")))
-    pipeline = make(METADATA + AVRO, env={"KAFKA": kafka.address, "REGISTRY": schema_registry.url}, fault_tolerance=EXACTLY_ONCE)
+    serialize = ProtobufSerializer(READING, SchemaRegistryClient({"url": schema_registry.url}))
+    of_readings = SerializationContext("readings", MessageField.VALUE)
+    readings = [
+        serialize(READING(sensor=sensor, at={"seconds": at}, celsius=celsius), of_readings)
+        for sensor, at, celsius in (("a", 1_700_000_000, 20.5), ("a", 1_700_000_060, 21.5), ("b", 0, -3))
+    ]
+    kafka.send("readings", *readings, b"poison")
+    pipeline = make(
+        METADATA + AVRO + PROTOBUF, env={"KAFKA": kafka.address, "REGISTRY": schema_registry.url}, fault_tolerance=EXACTLY_ONCE
+    )
     pipeline.start()
 
     def parts() -> dict[str, Decimal]:
@@ -145,6 +179,10 @@ def test_the_programs_with_metadata_and_with_avro(make: Make, kafka: Kafka, sche
         return schemaless_reader(io.BytesIO(data[5:]), schema, None)
 
     wait_until(lambda: parts() == {"nut": Decimal("3.50"), "bolt": Decimal("9.99")}, pipeline, "what was captured before")
+    wait_until(lambda: len(kafka.read("means")) == 2, pipeline, "means of readings")
+    mean = ProtobufDeserializer(MEAN, {"use.deprecated.format": False}, SchemaRegistryClient({"url": schema_registry.url}))
+    means = [mean(record.value, SerializationContext("means", MessageField.VALUE)) for record in kafka.read("means")]
+    assert sorted((each.sensor, each.celsius, each.newest.seconds) for each in means) == [("a", 21, 1_700_000_060), ("b", -3, 0)]
     kafka.send(
         "stock", change("d", stock(3, "bolt", "9.99"), None), None, change("u", stock(1, "nut", "1.50"), stock(1, "nut", "0.25"))
     )
@@ -169,14 +207,24 @@ def test_the_programs_with_metadata_and_with_avro(make: Make, kafka: Kafka, sche
     wait_until(lambda: pipeline.query("SELECT COUNT(*) AS n FROM clicks") == [{"n": 3}], pipeline, "the clicks")
     at = "2023-11-14T22:13:20"
     first, second, third = pipeline.query("SELECT * FROM clicks ORDER BY url")
-    assert first == {"url": "/a", "topic": "clicks", "part": 0, "place": 0, "at": at, "source": "web", "gone": False}
+    assert first == {
+        "url": "/a",
+        "topic": "clicks",
+        "part": 0,
+        "place": 0,
+        "at": at,
+        "visitor": "ada",
+        "source": "web",
+        "gone": False,
+    }
     assert second == {**first, "url": "/b", "part": None, "place": 1}
-    assert (third["place"], third["source"], third["gone"]) == (3, None, True)
+    assert (third["place"], third["visitor"], third["source"], third["gone"]) == (3, None, None, True)
     errors = {
         source["endpoint_name"]: [error["message"].split(": ")[0] for error in source["parse_errors"]]
         for source in pipeline.stats(include_connector_errors=True)["inputs"]
     }
     assert errors == {
         "clicks.topic": ["topic clicks, partition 0, offset 2"],
+        "readings.topic": ["topic readings, partition 0, offset 3"],
         "stock.topic": ["topic stock, partition 0, offset 2"],
     }

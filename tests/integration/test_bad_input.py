@@ -166,7 +166,13 @@ def test_ingress_of_bad_rows(
     [
         ("nope", {"format": "csv"}, 404, "ConfigError.UnknownInputStream", "no table nope; tables: hidden_table, t"),
         ("doubled", {"format": "csv"}, 404, "ConfigError.UnknownInputStream", "no table doubled"),
-        ("t", {"format": "xml"}, 400, "InvalidParam", "unknown format 'xml'; known formats: avro, csv, json, orc, parquet"),
+        (
+            "t",
+            {"format": "xml"},
+            400,
+            "InvalidParam",
+            "unknown format 'xml'; known formats: avro, csv, json, orc, parquet, protobuf",
+        ),
         (
             "t",
             {"format": "json", "update_format": "foo"},

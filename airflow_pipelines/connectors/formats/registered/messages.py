@@ -19,7 +19,8 @@ HEADER: Final = 5
 """So many bytes are a zero and the number of a schema."""
 _GOES: Final = {"c": False, "r": False, "u": True, "d": True}
 """Of each operation of Debezium whether a row goes."""
-Row: TypeAlias = dict[str, Any]
+Row: TypeAlias = Any
+"""The record of a row, as the format has it."""
 Change: TypeAlias = tuple[Op, Row]
 
 
@@ -37,6 +38,7 @@ class MessageSchema(Protocol):
         """Rows of changes as a table.
 
         :param rows: as ``changes`` gives them
+        :raises ValueError: when one of their values is none
         """
 
 

@@ -13,8 +13,11 @@ from airflow_pipelines.connectors.definition import (
     OutputContext,
     OutputDefinition,
 )
-from airflow_pipelines.connectors.formats.avro.options import AvroOptions, check_messages_read
+from airflow_pipelines.connectors.formats.avro.options import AvroOptions
+from airflow_pipelines.connectors.formats.avro.options import check_messages_read as check_avro_messages_read
 from airflow_pipelines.connectors.formats.messages import message_parser
+from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
+from airflow_pipelines.connectors.formats.protobuf.options import check_messages_read as check_protobuf_messages_read
 from airflow_pipelines.connectors.transports.kafka.options import (
     KAFKA_INPUT_OPTIONS,
     KAFKA_OUTPUT_OPTIONS,
@@ -36,15 +39,18 @@ def _open_output(options: KafkaOutputOptions, context: OutputContext) -> OutputT
 
 
 def _check_input(_: KafkaInputOptions, declared: Declared) -> None:
-    if isinstance(declared.format_options, AvroOptions):
-        check_messages_read(declared.format_options)
+    match declared.format_options:
+        case AvroOptions() as options:
+            check_avro_messages_read(options)
+        case ProtobufOptions() as options:
+            check_protobuf_messages_read(options)
 
 
 KAFKA_INPUT: Final = InputDefinition(
     name="kafka_input",
     options=KAFKA_INPUT_OPTIONS,
     open=_open_input,
-    formats=("avro", "csv", "json", "raw"),
+    formats=("avro", "csv", "json", "protobuf", "raw"),
     check=_check_input,
     guarantee=Guarantee.EXACTLY_ONCE,
     packages=("confluent_kafka",),
@@ -56,7 +62,7 @@ KAFKA_OUTPUT: Final = OutputDefinition(
     name="kafka_output",
     options=KAFKA_OUTPUT_OPTIONS,
     open=_open_output,
-    formats=("avro", "csv", "json", "raw"),
+    formats=("avro", "csv", "json", "protobuf", "raw"),
     writes_messages=True,
     guarantee=Guarantee.EXACTLY_ONCE,
     packages=("confluent_kafka",),

@@ -23,6 +23,11 @@ def _timestamp(record: Message) -> int | None:
     return None if kind == _NO_TIMESTAMP else milliseconds * 1000
 
 
+def _key(record: Message) -> bytes | None:
+    key = record.key()
+    return key.encode() if isinstance(key, str) else key
+
+
 def _headers(record: Message) -> dict[str, bytes | None]:
     """The last header of each name."""
     return {name: value.encode() if isinstance(value, str) else value for name, value in headers_of(record)}
@@ -33,6 +38,7 @@ _FIELDS: Final[Mapping[str, tuple[str, pa.DataType, Callable[[Any], Any]]]] = {
     "include_partition": ("kafka_partition", pa.int32(), lambda record: record.partition()),
     "include_offset": ("kafka_offset", pa.int64(), lambda record: record.offset()),
     "include_timestamp": ("kafka_timestamp", pa.timestamp("us"), _timestamp),
+    "include_key": ("kafka_key", pa.binary(), _key),
     "include_headers": ("kafka_headers", pa.map_(pa.string(), pa.binary()), _headers),
 }
 """By option: a name, its type, and what gives it for a record."""

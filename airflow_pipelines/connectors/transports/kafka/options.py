@@ -87,7 +87,7 @@ class KafkaInputOptions(KafkaOptions):
 
     :param start_from: where a first start begins
     :param partitions: only these are read; None for all, also those that are made later
-    :param include_topic: the name of the topic is in the metadata of rows; likewise the other four
+    :param include_topic: the name of the topic is in the metadata of rows; likewise the other five
     :param synchronize_partitions: records come in the order of their timestamps, whatever their partitions are
     :param header_filter: only records with these headers are read: by name a value, several of which one has to be there, or null
         for any
@@ -104,6 +104,7 @@ class KafkaInputOptions(KafkaOptions):
     include_partition: bool = False
     include_offset: bool = False
     include_timestamp: bool = False
+    include_key: bool = False
     synchronize_partitions: bool = False
     header_filter: Mapping[str, str | tuple[str, ...] | None] = Field(default_factory=dict)
     resume_earliest_if_data_expires: bool = False

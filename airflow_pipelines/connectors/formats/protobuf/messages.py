@@ -1,0 +1,165 @@
+"""Rows from messages in Protobuf: which type each has, and what its fields say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from airflow_pipelines.connectors.formats.defaults import Now
+from airflow_pipelines.connectors.formats.failures import FormatFailure
+from airflow_pipelines.connectors.formats.parsed import RecordProblem
+from airflow_pipelines.connectors.formats.protobuf import indexes
+from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
+from airflow_pipelines.connectors.formats.protobuf.registered_types import RegisteredTypes
+from airflow_pipelines.connectors.formats.protobuf.rows import ProtobufRows, TypeOf
+from airflow_pipelines.connectors.formats.protobuf.types import type_of
+from airflow_pipelines.connectors.formats.registered.messages import (
+    HEADER,
+    Change,
+    MessageSchema,
+    RegisteredMessages,
+    Row,
+    changes_of_debezium,
+    schema_number,
+)
+from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.program.column_types import ColumnType
+
+_ROWS: Final = ("before", "after")
+
+
+class ProtobufSchema:
+    """Reads the messages of one type that begin in one way."""
+
+    def __init__(self, kind: Descriptor, start: int, type_of_column: TypeOf, *, is_debezium: bool) -> None:
+        """Look at a type.
+
+        :param kind: the type
+        :param start: where records begin
+        :param type_of_column: gives the types of columns
+        :param is_debezium: messages are changes of rows
+        :raises RecordProblem: when it has nothing for a table
+        """
+        self._new = GetMessageClass(kind)
+        self._name = kind.full_name
+        self._start = start
+        self._is_debezium = is_debezium
+        self._rows = ProtobufRows(_row_of_debezium(kind) if is_debezium else kind, type_of_column)
+
+    def changes(self, message: bytes) -> Sequence[Change]:
+        """What a message says.
+
+        :raises RecordProblem: when it is malformed
+        """
+        record: Any = self._new()
+        try:
+            record.ParseFromString(message[self._start :])
+        except DecodeError as error:
+            raise RecordProblem(f"the message is no {self._name}: {error}") from error
+        if not record.IsInitialized():
+            raise RecordProblem(f"the message is no {self._name}: it lacks {', '.join(record.FindInitializationErrors())}")
+        if not self._is_debezium:
+            return ((Op.INSERT, record),)
+        before, after = (getattr(record, name) if record.HasField(name) else None for name in _ROWS)
+        return changes_of_debezium(record.op, before, after)
+
+    def table(self, rows: Sequence[Row]) -> pa.Table:
+        """Rows of changes as a table.
+
+        :raises ValueError: when one of their values is none, such as a text that is not in UTF-8
+        """
+        return self._rows.table(rows)
+
+
+def protobuf_messages(schema: RelationSchema, options: ProtobufOptions, now: Now) -> RegisteredMessages:
+    """What reads the messages of one table. It asks no registry yet.
+
+    :param schema: the table
+    :param options: where the types of messages are
+    :param now: the clock that a DEFAULT may read
+    :raises FormatFailure: when the options have no such type
+    """
+    is_debezium = options.update_format == "debezium"
+    types = partial(ProtobufSchema, type_of_column=_types_of(schema), is_debezium=is_debezium)
+    find = _OfOneType(options, types) if options.has_types else _OfRegistry(options, types)
+    # Debezium writes a tombstone after each deletion, so that a topic may forget the key.
+    return RegisteredMessages(schema, now, find, skips_tombstones=is_debezium)
+
+
+class _OfOneType:
+    """Gives what reads messages whose type the options name."""
+
+    def __init__(self, options: ProtobufOptions, new: partial[ProtobufSchema]) -> None:
+        self._new = new
+        self._skips_header = not options.skip_schema_id
+        self._type = type_of(options)
+        self._by_start: dict[int, MessageSchema] = {}
+        try:
+            self._by_start[0] = new(self._type, 0)
+        except RecordProblem as problem:
+            raise FormatFailure(f"option 'message' of format 'protobuf': {problem}") from problem
+
+    def __call__(self, message: bytes) -> MessageSchema:
+        start = 0
+        if self._skips_header:
+            schema_number(message)
+            _, start = indexes.read(message, HEADER)
+        if start not in self._by_start:
+            self._by_start[start] = self._new(self._type, start)
+        return self._by_start[start]
+
+
+class _OfRegistry:
+    """Gives what reads messages whose types are in a registry."""
+
+    def __init__(self, options: ProtobufOptions, new: partial[ProtobufSchema]) -> None:
+        self._types = RegisteredTypes(options)
+        self._new = new
+        self._known: dict[tuple[int, bytes], MessageSchema | str] = {}
+        """By the number of a schema and what follows it what reads messages, or why nothing can."""
+
+    def __call__(self, message: bytes) -> MessageSchema:
+        number = schema_number(message)
+        way, start = indexes.read(message, HEADER)
+        named = (number, message[HEADER:start])
+        found = self._known.get(named)
+        if found is None:
+            # A schema that is not there may be soon, and is asked for again.
+            kind = self._types.find(number, way)
+            try:
+                found = self._new(kind, start)
+            except RecordProblem as problem:
+                found = f"schema {number} cannot be read: {problem}"
+            self._known[named] = found
+        if isinstance(found, str):
+            raise RecordProblem(found)
+        return found
+
+
+def _types_of(schema: RelationSchema) -> TypeOf:
+    reader = RowReader(schema)
+
+    def type_of_column(name: str) -> ColumnType | None:
+        place = reader.place(name)
+        return None if place is None else reader.columns[place].type
+
+    return type_of_column
+
+
+def _row_of_debezium(kind: Descriptor) -> Descriptor:
+    """The type of the rows in changes."""
+    fields = [kind.fields_by_name.get(name) for name in (*_ROWS, "op")]
+    if any(field is None or field.is_repeated for field in fields):
+        raise RecordProblem(f"{kind.full_name} is none of Debezium's changes, which have 'before', 'after' and 'op'")
+    before, after = (kind.fields_by_name[name].message_type for name in _ROWS)
+    if before is None or before is not after:
+        raise RecordProblem(f"the 'before' and 'after' of {kind.full_name} are not of one type")
+    return before
