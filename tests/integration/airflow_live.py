@@ -189,14 +189,58 @@ class DagRun:
 
         self._airflow.until("the run has succeeded", look, timeout_s)
 
-    def xcom(self, task: str) -> Any:
-        """What a task returned."""
-        return self._airflow.get(f"{self.path}/taskInstances/{task}/xcomEntries/return_value")["value"]
+    def wait_for_end(self, timeout_s: float) -> str:
+        """Wait until the run has ended, whichever way; returns its state."""
+
+        def look() -> str | None:
+            self.tasks()
+            state = str(self._airflow.get(self.path)["state"])
+            return state if state in ("success", "failed") else None
+
+        return str(self._airflow.until("the run has ended", look, timeout_s))
+
+    def request(self, task: str) -> Any:
+        """What people are asked by a task that waits for them, which is waited for."""
+        self.wait_for_task(task, "awaiting_input", timeout_s=120)
+        return self._airflow.get(f"{self.path}/taskInstances/{task}/-1/hitlDetails")
+
+    def answer(self, task: str, option: str) -> None:
+        """Answer what a task asks."""
+        body = {"chosen_options": [option], "params_input": {}}
+        self._airflow.send("PATCH", f"{self.path}/taskInstances/{task}/-1/hitlDetails", body)
+
+    def clear(self, task: str) -> None:
+        """Clear a task, so that it runs again."""
+        dag, run = self.path.split("/")[2::2]
+        body = {"dry_run": False, "dag_run_id": run, "task_ids": [task], "only_failed": False, "reset_dag_runs": True}
+        self._airflow.send("POST", f"/dags/{dag}/clearTaskInstances", body)
+
+    def kill_worker(self, task: str) -> None:
+        """Kill the process in which a task runs, which is waited for."""
+        title = f"airflow worker -- {self._airflow.get(f'{self.path}/taskInstances/{task}')['id']}"
+
+        def processes() -> list[int]:
+            return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit() and _title(folder) == title]
+
+        for process in self._airflow.until(f"task {task} has a process", processes):
+            os.kill(process, signal.SIGKILL)
+
+    def xcom(self, task: str, key: str = "return_value") -> Any:
+        """What a task returned, or pushed as ``key``."""
+        return self._airflow.get(f"{self.path}/taskInstances/{task}/xcomEntries/{key}")["value"]
+
+    def log(self, task: str) -> str:
+        """The end of the log of a task's last try."""
+        number = self._airflow.get(f"{self.path}/taskInstances/{task}")["try_number"]
+        return str(self._airflow.get(f"{self.path}/taskInstances/{task}/logs/{number}?full_content=true"))[-12000:]
 
     def _check(self, states: dict[str, str | None]) -> None:
         failed = [task for task, state in states.items() if state == "failed"]
-        assert not failed, f"{failed[0]} failed:\n{self._log_of(failed[0])}\n{self._airflow.log('scheduler', 10)}"
+        assert not failed, f"{failed[0]} failed:\n{self.log(failed[0])}\n{self._airflow.log('scheduler', 10)}"
 
-    def _log_of(self, task: str) -> str:
-        number = self._airflow.get(f"{self.path}/taskInstances/{task}")["try_number"]
-        return str(self._airflow.get(f"{self.path}/taskInstances/{task}/logs/{number}?full_content=true"))[-6000:]
+
+def _title(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""

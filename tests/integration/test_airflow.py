@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from airflow_pipelines import Pipeline, PipelineClient
+from airflow_pipelines import Pipeline, PipelineBuilder, PipelineClient
+from airflow_pipelines.enums import PipelineStatus
 from tests.datastream.test_examples import PRINTED
-from tests.integration.airflow_live import LiveAirflow
+from tests.integration.airflow_live import DagRun, LiveAirflow
 
 # Airflow fails a task whose answer comes while its worker is still leaving; people are slower than that.
 A_PERSONS_TIME_S = 6.0
@@ -87,12 +89,9 @@ def test_the_example_dag_and_a_persons_approval(airflow: LiveAirflow, tmp_path: 
     assert list((tmp_path / "object_store").rglob(f"*{run.xcom('sync')['checkpoint']}*"))
 
     review = airflow.trigger("review_change")
-    review.wait_for_task("review", "awaiting_input", timeout_s=120)
-    request = airflow.get(f"{review.path}/taskInstances/review/-1/hitlDetails")
-    assert "| removed | view | `avg_grade_all_courses` |" in request["body"]
+    assert "| removed | view | `avg_grade_all_courses` |" in review.request("review")["body"]
     time.sleep(A_PERSONS_TIME_S)
-    answer = {"chosen_options": ["Approve"], "params_input": {}}
-    airflow.send("PATCH", f"{review.path}/taskInstances/review/-1/hitlDetails", answer)
+    review.answer("review", "Approve")
     review.wait_for_success(timeout_s=120)
     decision = review.xcom("review")
     assert (decision["approved"], decision["status"]) == (True, "RUNNING")
@@ -130,6 +129,117 @@ def test_a_stream_program_prints_what_the_script_prints(airflow: LiveAirflow) ->
     with PipelineClient(home=airflow.environment["AIRFLOW_PIPELINES_HOME"]) as client:
         for name in ("fraud", "late_data"):
             assert _printed(Pipeline.get(name, client)) == PRINTED[name]
+
+
+def totals(factor: int, comment: str = "") -> str:
+    """A program that keeps totals, multiplied by a factor."""
+    return f"""{comment}
+create table amounts (name varchar, amount bigint) with ('materialized' = 'true');
+create materialized view totals as select name, sum(amount) * {factor} as total from amounts group by name;
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(airflow: LiveAirflow) -> Iterator[Pipeline]:
+    """A pipeline that runs, with rows in it."""
+    with PipelineClient(home=airflow.environment["AIRFLOW_PIPELINES_HOME"]) as client:
+        pipeline = PipelineBuilder(client, "shop", totals(1)).create_or_replace()
+        pipeline.start()
+        pipeline.input_json("amounts", [{"name": "Ada", "amount": 2}, {"name": "Bob", "amount": 3}], wait=True)
+        yield pipeline
+        pipeline.stop(force=True)
+
+
+def answers(factor: int) -> list[dict[str, Any]]:
+    return [{"name": "Ada", "total": 2 * factor}, {"name": "Bob", "total": 3 * factor}]
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(600)
+def test_a_pipeline_runs_on_until_a_person_has_approved_its_change(airflow: LiveAirflow, shop: Pipeline) -> None:
+    def change(dag: str, factor: int) -> DagRun:
+        return airflow.trigger(dag, {"pipeline": "shop", "sql": totals(factor)})
+
+    nobody, rejected, moved, cleared, approved = (
+        change(dag, factor) for dag, factor in (("hasty_gate", 3), ("gate", 4), ("gate", 5), ("gate", 6), ("gate", 2))
+    )
+    request = approved.request("gate")
+    assert "sum(amount) * 1 as total" in request["body"]
+    assert "sum(amount) * 2 as total" in request["body"]
+    assert "| `totals` | 2 |" in request["body"]
+    for run in (rejected, moved, cleared):
+        run.request("gate")
+    time.sleep(A_PERSONS_TIME_S)
+
+    # Nobody answers, somebody says no: everything stays as it was, and the runs tell which it was.
+    rejected.answer("gate", "Reject")
+    assert (rejected.wait_for_end(60), rejected.tasks()) == ("success", {"gate": "skipped", "ask": "skipped"})
+    assert nobody.wait_for_end(120) == "failed"
+    assert [run.xcom("gate", "decision")["decision"] for run in (nobody, rejected)] == ["timed_out", "rejected"]
+    assert (shop.status(), shop.version()) == (PipelineStatus.RUNNING, 1)
+    assert list(shop.query("select name, total from totals order by name")) == answers(1)
+
+    approved.answer("gate", "Approve")
+    approved.wait_for_success(timeout_s=180)
+    found = approved.xcom("gate")
+    assert (found["decision"], found["status"], found["changed"]) == ("approved", "RUNNING", ["program_code"])
+    assert found["diff_text"] == "~ view totals"
+    assert approved.xcom("ask")["rows"] == answers(2)
+
+    # What was shown to these is no longer what it would be.
+    moved.answer("gate", "Approve")
+    assert moved.wait_for_end(60) == "failed"
+    assert "moved since it was shown: somebody changed it: it is version 2 now" in moved.log("gate")
+    cleared.clear("gate")
+    assert cleared.wait_for_end(60) == "failed"
+    assert "start a new DAG run" in cleared.log("gate")
+    assert (shop.status(), shop.version()) == (PipelineStatus.RUNNING, 2)
+
+    # Comments need neither a person nor a stop; a task that is cleared after it ended well neither.
+    commented = airflow.trigger("gate", {"pipeline": "shop", "sql": totals(2, "-- in cents")})
+    approved.clear("gate")
+    for run in (commented, approved):
+        run.wait_for_success(timeout_s=60)
+        assert run.xcom("gate")["decision"] == "not_needed"
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(300)
+def test_an_approved_change_survives_the_death_of_its_worker(airflow: LiveAirflow, shop: Pipeline) -> None:
+    before = shop.version()
+    run = airflow.trigger("gate", {"pipeline": "shop", "sql": totals(7)})
+    run.request("gate")
+    time.sleep(A_PERSONS_TIME_S)
+    run.answer("gate", "Approve")
+    airflow.until("the pipeline is taken down", lambda: shop.status() is not PipelineStatus.RUNNING)
+    run.kill_worker("gate")
+    run.wait_for_success(timeout_s=180)
+    assert airflow.get(f"{run.path}/taskInstances/gate")["try_number"] > 1
+    found = run.xcom("gate")
+    assert (found["decision"], found["status"], found["version"]) == ("approved", "RUNNING", before + 1)
+    assert run.xcom("ask")["rows"] == answers(7)
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(300)
+def test_the_gate_in_plain_tasks(airflow: LiveAirflow, shop: Pipeline) -> None:
+    moved, approved, rejected = (
+        airflow.trigger("plain_gate", {"pipeline": "shop", "sql": totals(factor)}) for factor in (8, 9, 10)
+    )
+    for run in (moved, approved, rejected):
+        assert f"sum(amount) * {8 if run is moved else 9 if run is approved else 10} as total" in run.request("decide")["body"]
+    time.sleep(A_PERSONS_TIME_S)
+    rejected.answer("decide", "Reject")
+    approved.answer("decide", "Approve")
+    approved.wait_for_success(timeout_s=180)
+    assert approved.xcom("approve")["approved"] is True
+    assert approved.xcom("ask")["rows"] == answers(9)
+    assert rejected.wait_for_end(60) == "success"
+    assert rejected.tasks()["stop"] == "skipped"
+    moved.answer("decide", "Approve")
+    assert moved.wait_for_end(60) == "failed"
+    assert "the program that the pipeline runs is version" in moved.log("still")
+    assert shop.status() is PipelineStatus.RUNNING
 
 
 def _printed(pipeline: Pipeline) -> list[str]:
