@@ -106,7 +106,7 @@ def _connection_type() -> dict[str, Any]:
 
 def _configuration() -> dict[str, Any]:
     return {
-        "description": "How tasks wait for pipelines, and for their service.",
+        "description": "How tasks wait for pipelines and for their service, and what the page shows.",
         "options": {
             "deferral_first_delay": {
                 "description": (
@@ -129,6 +129,16 @@ def _configuration() -> dict[str, Any]:
                 "type": "float",
                 "example": None,
                 "default": "180.0",
+            },
+            "page_connections": {
+                "description": (
+                    "Ids of connections, with commas between them, whose pipelines the page shows besides those that Airflow can "
+                    "list: secrets backends do not list what they have."
+                ),
+                "version_added": "0.1.0",
+                "type": "string",
+                "example": "pipelines_prod,pipelines_test",
+                "default": "",
             },
         },
     }

@@ -107,6 +107,19 @@ def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = N
     return app
 
 
+def create_watching_app(settings: Settings) -> FastAPI:
+    """The REST API for who only reads it: nothing is carried forward, so that no program is compiled and no host is started.
+
+    It does what is asked of it all the same; who must not change anything has to ask for nothing else.
+
+    :param settings: as for :func:`create_embedded_app`
+    :raises Problem: when the store cannot be used
+    """
+    app = create_embedded_app(settings)
+    app.state.control_plane.background.close()
+    return app
+
+
 def _body_limit(settings: Settings, path: str) -> int:
     return settings.max_ingress_bytes if _INGRESS.fullmatch(path) else settings.max_body_bytes
 

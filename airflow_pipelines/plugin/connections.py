@@ -1,0 +1,144 @@
+"""The pipelines that Airflow's connections lead to, for who only looks at them.
+
+Nothing but the id of a connection comes from a request: where it leads, and with which key, is Airflow's to say. A connection to
+the embedded service is looked through without doing anything of what a service does: no program is compiled, no host is started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.configuration import conf
+from airflow.models.connection import Connection
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from sqlalchemy import make_url, select
+
+from airflow_pipelines.client import AsyncPipelineClient
+from airflow_pipelines.hooks.connection import ServiceAddress
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.plugin.problems import PageProblem
+from airflow_pipelines.service.app import create_watching_app
+from airflow_pipelines.settings import Settings
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+FRESH_S: Final = 10.0
+"""A connection that was changed leads elsewhere after so many seconds at the latest."""
+_VARIABLE: Final = "AIRFLOW_CONN_"
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A client, where it leads, and when that was last read."""
+
+    address: ServiceAddress
+    client: AsyncPipelineClient
+    read_at: float
+
+
+class Connections:
+    """The connections of type ``airflow_pipelines``, with one client for each. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._reading = asyncio.Lock()
+
+    async def client(self, conn_id: str) -> AsyncPipelineClient:
+        """The client for a connection.
+
+        :param conn_id: its id
+        :raises PageProblem: when there is no such connection, or it cannot be used
+        """
+        kept = self._kept.get(conn_id)
+        if kept is not None and time.monotonic() - kept.read_at < FRESH_S:
+            return kept.client
+        async with self._reading:
+            address = await _address(conn_id)
+            kept = self._kept.get(conn_id)
+            if kept is None or kept.address != address:
+                # The client of the former address ends with its last request.
+                client = await asyncio.to_thread(_client, conn_id, address)
+                kept = self._kept[conn_id] = _Kept(address, client, 0.0)
+            kept.read_at = time.monotonic()
+        return kept.client
+
+    async def problem(self, conn_id: str) -> str | None:
+        """Why a connection cannot be used; None when it seems that it can."""
+        try:
+            await self.client(conn_id)
+        except PageProblem as problem:
+            return problem.message
+        return None
+
+
+def connection_ids(session: Session) -> list[str]:
+    """The ids of the connections that pipelines can be looked at through, in the order of the alphabet.
+
+    Secrets backends do not list what they have: connections that are only there are named in ``[airflow_pipelines]
+    page_connections``. The connection that is used where none is named is there when something was started with it.
+
+    :param session: a session of Airflow's database
+    """
+    stored = session.scalars(select(Connection.conn_id).where(Connection.conn_type == PipelineHook.conn_type))
+    named = conf.get("airflow_pipelines", "page_connections", fallback="").split(",")
+    found = {*stored, *_of_environment(), *(name.strip() for name in named if name.strip())}
+    if PipelineHook.default_conn_name not in found and _has_store(Settings.load()):
+        found.add(PipelineHook.default_conn_name)
+    return sorted(found)
+
+
+def _of_environment() -> Iterable[str]:
+    for name in os.environ:
+        if name.startswith(_VARIABLE):
+            conn_id = name.removeprefix(_VARIABLE).lower()
+            try:
+                connection = BaseHook.get_connection(conn_id)
+            except Exception:  # noqa: BLE001, S112  one that cannot be read may be of any type; who uses it is told why
+                continue
+            if connection.conn_type == PipelineHook.conn_type:
+                yield conn_id
+
+
+async def _address(conn_id: str) -> ServiceAddress:
+    try:
+        connection = await BaseHook.aget_connection(conn_id)
+    except AirflowNotFoundException:
+        if conn_id != PipelineHook.default_conn_name:
+            raise _unknown(conn_id) from None
+        return ServiceAddress()
+    if connection.conn_type != PipelineHook.conn_type:
+        # Of others not even that they exist is told here.
+        raise _unknown(conn_id)
+    try:
+        return ServiceAddress.of(connection)
+    except ValueError as error:
+        raise PageProblem(502, "UnusableConnection", str(error)) from error
+
+
+def _client(conn_id: str, address: ServiceAddress) -> AsyncPipelineClient:
+    if address.url is not None:
+        return AsyncPipelineClient(**address.client_arguments())
+    settings = Settings.load(address.home, api_keys=())
+    if not _has_store(settings):
+        raise PageProblem(
+            404, "NoStore", f"Nothing has been started with the connection '{conn_id}' yet on this machine: there is no store"
+        )
+    return AsyncPipelineClient(app=create_watching_app(settings))
+
+
+def _has_store(settings: Settings) -> bool:
+    """Whether a store is there: to look must not make one."""
+    url: Any = make_url(settings.database_url)
+    return not url.drivername.startswith("sqlite") or Path(url.database or "").is_file()
+
+
+def _unknown(conn_id: str) -> PageProblem:
+    return PageProblem(404, "UnknownConnection", f"There is no connection '{conn_id}' of type {PipelineHook.conn_type}")
