@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.comparing import Likeness
+from airflow_pipelines.lineage.openlineage import TellsLineage
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator
 from airflow_pipelines.operators.modification import PROGRAM_FIELDS, Modification, check_program_arguments, is_up
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _IF_EXISTS = ("modify", "replace", "keep")
 
 
-class ModifyPipelineOperator(PipelineOperator):
+class ModifyPipelineOperator(PipelineOperator, TellsLineage):
     """Changes a stopped pipeline and waits until its program is compiled. State is kept: the next start shows the difference to
     approve.
 

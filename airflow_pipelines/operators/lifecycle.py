@@ -17,6 +17,7 @@ from airflow_pipelines.hooks.conditions import (
     StatusCondition,
     describe_deployment_error,
 )
+from airflow_pipelines.lineage.openlineage import TellsLineage
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
 from airflow_pipelines.operators.diff import change_xcom
@@ -29,7 +30,7 @@ _INITIAL = {"running": PipelineStatus.RUNNING, "paused": PipelineStatus.PAUSED, 
 STOP_MODES = ("checkpoint", "force")
 
 
-class StartPipelineOperator(WaitingPipelineOperator):
+class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
     """Starts a pipeline and waits until it runs, or until its changed program waits for approval.
 
     A pipeline that is starting or running already, the same way, is attached to; so a retry never starts a second one. One that is

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import pytest
+
+# Its first import tries sockets, which tests of the fast part may not.
+from airflow.providers.common.compat.openlineage import facet  # noqa: F401
 from airflow.sdk import DAG, Asset
 from airflow.serialization.serialized_objects import DagSerialization
 

@@ -1,0 +1,1 @@
+"""Lineage: what pipelines read and write, for those who collect that."""

@@ -1,0 +1,131 @@
+"""What connectors read and write, by the names that OpenLineage has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+
+@dataclass(frozen=True, order=True)
+class DatasetName:
+    """A dataset: whose it is, and which of those."""
+
+    namespace: str
+    name: str
+
+
+def datasets_of(transport: str, config: Mapping[str, Any]) -> tuple[DatasetName, ...]:
+    """What a connector reads or writes.
+
+    :param transport: its transport
+    :param config: the transport's configuration. Parts of it that are references to secrets or connections are not known here
+    :returns: the datasets; none when the transport has none with a name, or a part of the name is not known. A name has no user and
+        no password
+    """
+    name_of = _TRANSPORTS.get(transport)
+    if name_of is None:
+        return ()
+    try:
+        found = name_of(config)
+    except (KeyError, TypeError, ValueError):
+        # A configuration that the connector itself refuses.
+        return ()
+    return tuple(sorted({each for each in found if each is not None}))
+
+
+def _known(*parts: Any) -> bool:
+    return all(isinstance(part, str) and part != "" and "${" not in part for part in parts)
+
+
+def _dataset(namespace: str, name: str) -> DatasetName | None:
+    return DatasetName(namespace, name) if _known(namespace, name) else None
+
+
+def _kafka(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    return [_dataset(f"kafka://{str(config['bootstrap.servers']).split(',')[0].strip()}", config["topic"])]
+
+
+def _file(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    return [_at(str(config["path"]))]
+
+
+def _at(place: str) -> DatasetName | None:
+    """A place in a file system or object store: a path, or a URL."""
+    parts = urlsplit(place)
+    if not parts.scheme or parts.scheme == "file":
+        return _dataset("file", str(PurePosixPath(parts.path)))
+    return _dataset(f"{_SCHEMES.get(parts.scheme, parts.scheme)}://{_host(parts)}", parts.path.strip("/") or "/")
+
+
+_SCHEMES: Final = {"s3a": "s3", "gcs": "gs"}
+
+
+def _host(parts: SplitResult) -> str:
+    """The host and port of a URL, without the user; a container of a storage account stands where a user does."""
+    user, at, host = parts.netloc.rpartition("@")
+    return parts.netloc if at and ":" not in user and parts.scheme.startswith("abfs") else host
+
+
+def _s3(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    bucket = f"s3://{config['bucket_name']}"
+    if "prefix" in config:
+        return [_dataset(bucket, config["prefix"] or "/")]
+    return [_dataset(bucket, key) for key in (config["keys"] if "keys" in config else [config["key"]])]
+
+
+def _postgres(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    # With postgres_input it is a query that is read, and the tables in it are not known.
+    table = config.get("source_table") or config.get("table")
+    uri = str(config["uri"])
+    if table is None or not _known(uri.rpartition("@")[2]):
+        return []
+    parts = urlsplit(uri)
+    qualified = str(table) if "." in str(table) else f"public.{table}"
+    return [_dataset(f"postgres://{parts.hostname}:{parts.port or 5432}", f"{parts.path.strip('/')}.{qualified}")]
+
+
+def _table(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    return [_at(str(config["uri"]))]
+
+
+def _iceberg(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    if config.get("metadata_location"):
+        return [_at(str(config["metadata_location"]).partition("/metadata/")[0])]
+    catalog = str(config.get("rest.uri") or config.get("sql.uri") or config.get("catalog_type") or "")
+    parts = urlsplit(catalog)
+    return [_dataset(f"iceberg://{_host(parts) or parts.path}", config["table_name"])]
+
+
+def _url(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    return [_at(str(config["path"]))]
+
+
+def _redis(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    parts = urlsplit(str(config["connection_string"]))
+    return [_dataset(f"redis://{_host(parts) or 'unix'}", parts.path.strip("/") or "0")]
+
+
+def _pipeline(config: Mapping[str, Any]) -> list[DatasetName | None]:
+    return [_dataset(f"airflow-pipelines://{_host(urlsplit(str(config['url'])))}", f"{config['pipeline']}.{config['view']}")]
+
+
+_TRANSPORTS: Final[Mapping[str, Callable[[Mapping[str, Any]], list[DatasetName | None]]]] = {
+    "delta_table_input": _table,
+    "delta_table_output": _table,
+    "file_input": _file,
+    "file_output": _file,
+    "http_output": _url,
+    "iceberg_input": _iceberg,
+    "iceberg_output": _iceberg,
+    "kafka_input": _kafka,
+    "kafka_output": _kafka,
+    "pipeline_input": _pipeline,
+    "postgres_cdc_input": _postgres,
+    "postgres_output": _postgres,
+    "redis_output": _redis,
+    "s3_input": _s3,
+    "url_input": _url,
+}

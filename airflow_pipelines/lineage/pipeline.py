@@ -1,0 +1,112 @@
+"""What a pipeline reads and writes, column by column, going by its compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_pipelines.assets.uris import SCHEME
+from airflow_pipelines.lineage.datasets import DatasetName, datasets_of
+from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.sql.program.column_lineage import ColumnOf, column_lineage, without
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column of a dataset."""
+
+    dataset: DatasetName
+    column: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset with what is known of its columns.
+
+    :param columns: names and types
+    :param made_of: by column, what it is made of; a column whose sources are not known is left out
+    """
+
+    name: DatasetName
+    columns: tuple[tuple[str, str], ...] = ()
+    made_of: Mapping[str, tuple[SourceColumn, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PipelineLineage:
+    """What a pipeline reads, and what it makes: its tables and views, and what its output connectors write."""
+
+    inputs: tuple[Dataset, ...]
+    outputs: tuple[Dataset, ...]
+
+
+def lineage_of(descriptor: Mapping[str, Any], pipeline_conn_id: str) -> PipelineLineage:
+    """The lineage of a pipeline.
+
+    :param descriptor: its descriptor with all fields; without a compiled program there is no lineage
+    :param pipeline_conn_id: the Airflow connection, which names its relations as the URIs of assets do
+    """
+    info = descriptor.get("program_info")
+    if not info:
+        return PipelineLineage((), ())
+    return _Program(descriptor, info, pipeline_conn_id).lineage()
+
+
+class _Program:
+    def __init__(self, descriptor: Mapping[str, Any], info: Mapping[str, Any], pipeline_conn_id: str) -> None:
+        self._name = str(descriptor["name"])
+        self._text = str(descriptor.get("program_code") or "")
+        self._conn_id = pipeline_conn_id
+        self._inputs: Mapping[str, Any] = info["input_connectors"]
+        self._outputs: Mapping[str, Any] = info["output_connectors"]
+        relations = [*info["schema"]["inputs"], *info["schema"]["outputs"]]
+        self._columns = {str(one["name"]): _columns(one["fields"]) for one in relations}
+        self._lineage = self._column_lineage()
+
+    def lineage(self) -> PipelineLineage:
+        sources = {dataset: self._columns.get(relation, ()) for relation, dataset in self._connected(self._inputs)}
+        inputs = tuple(Dataset(dataset, columns) for dataset, columns in sorted(sources.items()))
+        relations = [self._relation(relation, columns) for relation, columns in self._columns.items()]
+        sinks = [self._sink(relation, dataset) for relation, dataset in self._connected(self._outputs)]
+        return PipelineLineage(inputs, (*relations, *sinks))
+
+    def _relation(self, relation: str, columns: Sequence[tuple[str, str]]) -> Dataset:
+        """A table is made of what its connectors read, a view of what its query does."""
+        made_of: dict[str, tuple[SourceColumn, ...]] = {
+            column: tuple(SourceColumn(self._dataset(source.relation), source.column) for source in sorted(sources))
+            for column, sources in self._lineage.get(relation, {}).items()
+        }
+        fed_by = [dataset for to, dataset in self._connected(self._inputs) if to == relation]
+        if fed_by:
+            made_of = {column: tuple(SourceColumn(dataset, column) for dataset in fed_by) for column, _ in columns}
+        return Dataset(self._dataset(relation), tuple(columns), made_of)
+
+    def _sink(self, relation: str, dataset: DatasetName) -> Dataset:
+        columns = self._columns.get(relation, ())
+        view = self._dataset(relation)
+        return Dataset(dataset, columns, {column: (SourceColumn(view, column),) for column, _ in columns})
+
+    def _connected(self, connectors: Mapping[str, Any]) -> list[tuple[str, DatasetName]]:
+        """The relations of connectors with the datasets."""
+        return [
+            (str(connector["stream"]), dataset)
+            for _, connector in sorted(connectors.items())
+            for dataset in datasets_of(str(connector["transport"]["name"]), connector["transport"].get("config") or {})
+        ]
+
+    def _dataset(self, relation: str) -> DatasetName:
+        return DatasetName(f"{SCHEME}://{self._conn_id}", f"{self._name}.{relation}")
+
+    def _column_lineage(self) -> Mapping[str, Mapping[str, frozenset[ColumnOf]]]:
+        known = {relation: [name for name, _ in columns] for relation, columns in self._columns.items()}
+        try:
+            found = column_lineage(self._text, known)
+        except ProgramErrors:
+            # Another release may have compiled what this one does not read.
+            return {}
+        return without(found, found.keys() - known.keys())
+
+
+def _columns(fields: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(one["name"]), str((one.get("columntype") or {}).get("type", ""))) for one in fields)
