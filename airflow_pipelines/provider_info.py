@@ -38,7 +38,7 @@ def get_provider_info() -> dict[str, Any]:
             "support_bundle",
         ),
         "sensors": _modules("sensors", "pipeline", "checkpoint", "inputs", "comparison"),
-        "triggers": _modules("triggers", "pipeline", "query", "events"),
+        "triggers": _modules("triggers", "pipeline", "query", "compiler", "events"),
         "asset-uris": [
             {
                 "schemes": ["airflow-pipelines"],

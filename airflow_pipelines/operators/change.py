@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.lineage.openlineage import TellsLineage
 from airflow_pipelines.operators import arguments
-from airflow_pipelines.operators.base import PipelineOperator
+from airflow_pipelines.operators.base import PipelineOperator, airflow_errors
+from airflow_pipelines.operators.compiling import defer_until_compiler
 from airflow_pipelines.operators.modification import PROGRAM_FIELDS, Modification, check_program_arguments, is_up
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
+from airflow_pipelines.triggers.pipeline import result_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,6 +44,8 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
     :param description: a description
     :param runtime_config: the values to change of the runtime configuration, in wire form
     :param compile_timeout: seconds to wait for the compiler
+    :param deferrable: wait in the triggerer until the service can compile, which may have to start a host for it; default
+        ``[operators] default_deferrable``. The program itself is compiled while the task holds its worker
     :param secret_conn_ids: Airflow connections whose parts the program or the configuration names as
         ``${secret:airflow/CONN_ID/password}`` (or ``login``, ``host``, ``schema``, ``port``, or a name of the extras). They are
         handed to the service before anything else is done; a pipeline that runs goes on with what it has.
@@ -72,9 +77,11 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         runtime_config: Mapping[str, Any] | None = None,
         compile_timeout: float = 300.0,
         secret_conn_ids: Sequence[str] = (),
+        deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
         self.given = arguments.given(
             sql=sql,
             # An empty text in the DAG's file is meant so.
@@ -104,6 +111,18 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
             self.runtime_config = arguments.mapping("runtime_config", self.runtime_config)
         self.secret_conn_ids = arguments.texts("secret_conn_ids", self.secret_conn_ids)
 
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> Any:
+        """Go on when the service can compile.
+
+        :param context: the task's context
+        :param event: what the trigger found
+        :returns: the XCom
+        """
+        with airflow_errors():
+            result_of(event)
+        self.deferrable = False
+        return self.execute(context)
+
     def act(self, context: Context) -> dict[str, Any]:
         """Modify."""
         self.hook.hand_over_connections(self.secret_conn_ids)
@@ -126,6 +145,8 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         if max(likeness.values(), default=Likeness.SAME) is Likeness.SAME:
             self.log.info("Pipeline %s is as it should be", self.pipeline_name)
             return self.xcom(descriptor, changed=[])
+        if not {*PROGRAM_FIELDS}.isdisjoint(likeness):
+            self._await_compiler()
         different = {name for name, found in likeness.items() if found is Likeness.DIFFERENT}
         if different - {"description"} and is_up(descriptor):
             if different & {*PROGRAM_FIELDS}:
@@ -147,6 +168,10 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         self.log.info("Pipeline %s changed in %s", self.pipeline_name, ", ".join(changed))
         self.hook.wait_until_compiled(self.pipeline_name, int(modified["program_version"]), timeout_s=self.compile_timeout)
         return self.xcom(modified, changed=changed)
+
+    def _await_compiler(self) -> None:
+        if self.deferrable:
+            defer_until_compiler(self)
 
     def _validate(self, modification: Modification, descriptor: Mapping[str, Any] | None) -> None:
         self.log.info("Compiling the program for pipeline %s; that starts a host if there is none", self.pipeline_name)
@@ -217,10 +242,12 @@ class DeployPipelineOperator(ModifyPipelineOperator):
         self.hook.hand_over_connections(self.secret_conn_ids)
         descriptor = self.hook.descriptor(self.pipeline_name, "all")
         if descriptor is None:
+            self._await_compiler()
             # A program that does not compile leaves no pipeline behind.
             self._validate(self.modification(), None)
             create, action = self.hook.create, "created"
         elif self.if_exists == "replace":
+            self._await_compiler()
             create, action = self.hook.replace, "replaced"
         elif self.if_exists == "keep":
             return {**self.xcom(descriptor, changed=[]), "action": "kept"}

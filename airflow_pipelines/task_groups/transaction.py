@@ -36,7 +36,8 @@ def pipeline_transaction(
       clears ``start`` and ``undo`` with it, so clear all tasks of the block to load again.
 
     The DAG run fails either way, unless something after the group says otherwise. Tasks of the block that are skipped are no
-    failure: what the others have pushed is committed. A push in a transaction may not wait until its rows are processed.
+    failure: what the others have pushed is committed. When all are skipped, ``leave`` commits nothing, and ``undo`` undoes that. A
+    push in a transaction may not wait until its rows are processed.
 
     :param group_id: the group's name
     :param pipeline_name: the pipeline
@@ -55,12 +56,16 @@ def pipeline_transaction(
         if not first:
             raise ValueError(f"the transaction {group_id!r} has no task: put those that load into its with block")
         start = StartTransactionOperator(task_id="start", checkpoint=on_failure == "undo", **common)
+        # As a template, for what reads a set-up's output directly may not run when a task of the block was skipped.
+        transaction = f"{{{{ ti.xcom_pull(task_ids='{start.task_id}') | tojson }}}}"
         # Skipped tasks are none that failed; but a group that is skipped as a whole has nothing to commit.
-        commit = CommitTransactionOperator(
-            task_id="commit", transaction=start.output, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **common
-        )
+        rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+        commit = CommitTransactionOperator(task_id="commit", transaction=transaction, trigger_rule=rule, **common)
         start >> first
         last >> commit
-        if on_failure == "undo":
-            undo = UndoTransactionOperator(task_id="undo", transaction=start.output, **common)
+        if on_failure == "leave":
+            # When all tasks of the block are skipped the transaction is ended all the same.
+            start >> commit
+        else:
+            undo = UndoTransactionOperator(task_id="undo", transaction=transaction, **common)
             commit >> undo.as_teardown(setups=start)

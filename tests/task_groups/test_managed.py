@@ -19,6 +19,7 @@ def test_the_tasks_are_between_set_up_and_tear_down() -> None:
             ask("one") >> ask("two")
         group >> ask("after")
     start, stop = dag.get_task("batch.start"), dag.get_task("batch.stop")
+    dag.validate_setup_teardown()
     assert start.upstream_task_ids == {"batch.deploy"}
     assert start.is_setup
     assert start.downstream_task_ids == {"batch.one", "batch.stop"}

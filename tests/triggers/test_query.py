@@ -79,7 +79,8 @@ def test_a_query_that_takes_too_long_is_given_up(scripted: ScriptedService, monk
 
     monkeypatch.setattr(AsyncPipelineClient, "query", never)
     event = run(trigger(deadline=time.time() + 0.05))
-    assert (event["outcome"], event["message"]) == ("timeout", "the query of pipeline 'p': time is up, and it is not answered")
+    assert event["outcome"] == "timeout"
+    assert event["message"] == "the answer to the query of pipeline 'p': time is up, and there is no answer"
 
 
 @pytest.mark.parametrize(

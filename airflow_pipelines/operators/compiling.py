@@ -1,0 +1,60 @@
+"""Waiting for the compiler in the triggerer: without a host it has to start one, which takes longer than to compile a program."""
+
+from __future__ import annotations
+
+import time
+from typing import Final, Protocol
+
+from airflow.sdk.exceptions import TaskDeferred
+
+from airflow_pipelines.errors import PipelinesError
+from airflow_pipelines.hooks.conditions import is_transient
+from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.triggers.compiler import PROBE, CompilerTrigger
+from airflow_pipelines.triggers.pipeline import backstop
+from airflow_pipelines.wire import path_of
+
+PATIENCE_S: Final = 3.0
+"""A compiler that is there has answered by then, and deferring would take longer."""
+_POLL_S: Final = 2.0
+
+
+class CompilingTask(Protocol):
+    """What a task needs to wait for the compiler."""
+
+    pipeline_name: str
+    pipeline_conn_id: str
+    compile_timeout: float
+
+    @property
+    def hook(self) -> PipelineHook:
+        """The hook for the connection."""
+
+
+def defer_until_compiler(task: CompilingTask) -> None:
+    """Go on when the service can compile; in the triggerer if that takes a while.
+
+    :param task: a task that is deferrable
+    :raises TaskDeferred: the compiler is not there yet. The task goes on in ``execute_complete``
+    """
+    try:
+        path, program = path_of("validate_program"), {"program_code": PROBE}
+        task.hook.get_conn().request("POST", path, json=program, timeout_s=PATIENCE_S, outage_budget_s=0)
+    except PipelinesError as error:
+        if not is_transient(error):
+            raise
+    else:
+        return
+    raise TaskDeferred(
+        trigger=CompilerTrigger(
+            pipeline_name=task.pipeline_name,
+            pipeline_conn_id=task.pipeline_conn_id,
+            poll_interval_s=_POLL_S,
+            first_delay_s=first_delay_s(),
+            deadline=time.time() + task.compile_timeout,
+            outage_budget_s=outage_budget_s(),
+        ),
+        method_name="execute_complete",
+        timeout=backstop(task.compile_timeout),
+    )
