@@ -36,6 +36,8 @@ from airflow_pipelines.wire import (
 DEFAULT_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
 Verify = bool | str | ssl.SSLContext
+_KEPT_OPEN = 8
+"""Connections that wait for their next request. Each request looks through all of them, so that many cost more than they save."""
 _KEPT_OPEN_S = 30.0
 """Longer than most intervals between two looks, so that these need no new connection where the service agrees."""
 _EMBEDDED_URL = "http://localhost"
@@ -552,6 +554,6 @@ class AsyncPipelineClient(_ClientBase):
                 headers=self._endpoint.headers,
                 transport=AsyncLocalTransport(local) if self.is_embedded else None,
                 verify=self._tls(),
-                limits=httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=_KEPT_OPEN_S),
+                limits=httpx.Limits(max_connections=100, max_keepalive_connections=_KEPT_OPEN, keepalive_expiry=_KEPT_OPEN_S),
             )
         return self._http

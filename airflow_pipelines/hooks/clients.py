@@ -13,7 +13,7 @@ import weakref
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -25,18 +25,24 @@ logger = logging.getLogger(__name__)
 FRESH_S: Final = 30.0
 """For how long a connection is not read again: a changed one is noticed after that."""
 
+AT_ONCE: Final = 32
+"""So many blocks use a client at the same time; others wait for their turn. What waits inside of the HTTP library costs it time that
+grows with its square.
+"""
+
 Address = Any
 """What tells connections apart; two that are equal share a client."""
 
 
 @dataclass(slots=True)
 class _Shared:
-    """A client, the address it was made for, when that was read last, and how many use the client now."""
+    """A client, the address it was made for, when that was read last, how many want the client now, and whose turn it is."""
 
     client: AsyncPipelineClient
     address: Address
     read_at: float
     users: int = 0
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
 
 class LoopClients:
@@ -61,7 +67,8 @@ class LoopClients:
         shared = await self._current(key, address, make)
         shared.users += 1
         try:
-            yield shared.client
+            async with shared.turns:
+                yield shared.client
         finally:
             shared.users -= 1
             if shared.users == 0 and self._shared.get(key) is not shared:
