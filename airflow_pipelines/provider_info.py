@@ -30,6 +30,7 @@ def get_provider_info() -> dict[str, Any]:
             "change",
             "approval",
             "plan",
+            "review_plan",
             "gated",
             "checkpoint",
             "data",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from airflow_pipelines.operators.plan import PlanPipelineOperator
     from airflow_pipelines.operators.restart import RestartPipelineOperator
+    from airflow_pipelines.operators.review_plan import ReviewPlanOperator
     from airflow_pipelines.operators.standby import ActivatePipelineOperator
     from airflow_pipelines.operators.storage import ClearPipelineStorageOperator
     from airflow_pipelines.operators.support_bundle import CollectSupportBundleOperator
@@ -56,6 +57,7 @@ __all__ = [
     "RestartPipelineOperator",
     "ResumePipelineOperator",
     "ReviewPipelineChangeOperator",
+    "ReviewPlanOperator",
     "StartPipelineOperator",
     "StartTransactionOperator",
     "StopPipelineOperator",
@@ -84,6 +86,7 @@ _MODULES = {
     "RestartPipelineOperator": "restart",
     "ResumePipelineOperator": "lifecycle",
     "ReviewPipelineChangeOperator": "approval",
+    "ReviewPlanOperator": "review_plan",
     "StartPipelineOperator": "lifecycle",
     "StartTransactionOperator": "transaction",
     "StopPipelineOperator": "lifecycle",

@@ -244,7 +244,8 @@ class GatedModifyOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
         if not answer.approved:
             self._reject(context, change, answer)
         approved = ApprovedChange.from_wire({**planned, "decided_by": answer.decided_by})
-        # Before anything else: a retry finds the answer here, and nowhere else.
+        self.log.info("Approved by %s", answer.decided_by or "nobody: the time was up")
+        # Before anything else is done: a retry finds the answer here, and nowhere else.
         TaskMemory(context).remember(APPROVAL, approved.to_wire())
         with airflow_errors():
             self.check_arguments()
@@ -315,6 +316,7 @@ class GatedModifyOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
         by = answer.decided_by or f"nobody answered within {self.response_timeout}, and on_timeout"
         self._tell(context, change, "rejected", answer.decided_by)
         text = f"The change was rejected ({by}): pipeline {self.pipeline_name!r} goes on as it is"
+        self.log.info(text)
         raise AirflowFailException(text) if self.on_reject == "fail" else AirflowSkipException(text)
 
     def _tell(self, context: Context, change: ApprovedChange, decision: str, decided_by: str | None) -> None:

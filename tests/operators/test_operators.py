@@ -37,6 +37,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "ModifyPipelineOperator": {"sql": "create table t (a int);"},
     "PlanPipelineOperator": {"sql": "create table t (a int);"},
     "QueryPipelineOperator": {"query": "select 1"},
+    "ReviewPlanOperator": {"plan": {"pipeline": "p"}},
     "UndoTransactionOperator": {"transaction": STARTED},
 }
 OPERATORS: list[tuple[Any, dict[str, Any]]] = [(getattr(operators, name), ARGUMENTS.get(name, {})) for name in operators.__all__]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, chain
 
 from airflow_pipelines.operators.approval import ApprovePipelineOperator
@@ -13,6 +12,7 @@ from airflow_pipelines.operators.data import QueryPipelineOperator
 from airflow_pipelines.operators.gated import GatedModifyOperator
 from airflow_pipelines.operators.lifecycle import StartPipelineOperator, StopPipelineOperator
 from airflow_pipelines.operators.plan import PlanPipelineOperator
+from airflow_pipelines.operators.review_plan import ReviewPlanOperator
 
 PARAMS = {"pipeline": Param(type="string"), "sql": Param(type="string"), "seconds": Param(600, type="integer")}
 ARGUMENTS = {"pipeline_name": "{{ params.pipeline }}", "retry_delay": timedelta(seconds=1)}
@@ -36,17 +36,17 @@ for name, limit in (("gate", timedelta(hours=1)), ("hasty_gate", timedelta(secon
 with DAG("plain_gate", schedule=None, params=PARAMS, default_args=ARGUMENTS):
     chain(
         PlanPipelineOperator(task_id="plan", sql="{{ params.sql }}", skip_unchanged=True),
-        ApprovalOperator(task_id="decide", subject="May it?", body="{{ ti.xcom_pull('plan')['markdown'] }}"),
+        ReviewPlanOperator(task_id="decide", plan="{{ ti.xcom_pull('plan') | tojson }}"),
         PlanPipelineOperator(
             task_id="still",
             sql="{{ params.sql }}",
-            expected_programs="{{ ti.xcom_pull('plan')['programs'] | tojson }}",
+            expected_programs="{{ ti.xcom_pull('decide')['programs'] | tojson }}",
         ),
         StopPipelineOperator(task_id="stop", timeout=120),
         ModifyPipelineOperator(task_id="modify", sql="{{ params.sql }}"),
         StartPipelineOperator(task_id="start", timeout=120),
         ApprovePipelineOperator(
-            task_id="approve", expected_programs="{{ ti.xcom_pull('plan')['programs'] | tojson }}", timeout=120
+            task_id="approve", expected_programs="{{ ti.xcom_pull('decide')['programs'] | tojson }}", timeout=120
         ),
         QueryPipelineOperator(task_id="ask", query=QUERY),
     )

@@ -1,0 +1,93 @@
+"""An operator that asks a person about a plan, where a DAG makes the change itself with tasks of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+
+from airflow_pipelines.contract.descriptors import PendingChange
+from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
+from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.diff import change_fingerprint, review_xcom
+from airflow_pipelines.operators.request import Answer, check_request, write_request
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
+    """Shows a plan to a person, in Airflow's Required Actions, and tells what they decide. It does nothing to the pipeline.
+
+    On rejection tasks downstream are skipped. A plan by which nothing would change asks nobody. Airflow keeps the text of a request
+    as it was at the task instance's first try: when the task is cleared and the plan is another one by then, the task fails, for
+    people would read the old one.
+
+    XCom: ``{"pipeline", "approved", "decided_by", "programs"}``. ``programs`` is what the person saw, and None when nothing would
+    change; give it to the tasks that make the change. Of a rejection the XCom ``decision`` tells the same.
+
+    :param pipeline_name: the pipeline
+    :param pipeline_conn_id: the Airflow connection
+    :param plan: what PlanPipelineOperator returned, or a template of it in JSON
+    :param kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
+    """
+
+    template_fields: Sequence[str] = ("subject", "body", "pipeline_name", "pipeline_conn_id", "plan")
+    template_fields_renderers = {"plan": "json"}
+    ui_color = "#cfe3f5"
+
+    def __init__(self, *, pipeline_name: str, plan: Any, pipeline_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
+        kwargs.setdefault("subject", "Approve the change of a running pipeline")
+        super().__init__(**kwargs)
+        self.pipeline_name = pipeline_name
+        self.pipeline_conn_id = pipeline_conn_id
+        self.plan = plan
+
+    def on_kill(self) -> None:
+        """The task was cleared or marked: nothing was done to the pipeline."""
+        self.log.info("The task ends, pipeline %s is left as it is", self.pipeline_name)
+
+    def execute(self, context: Context) -> Any:
+        """Ask, if there is something to ask."""
+        self.pipeline_name = arguments.text("pipeline_name", self.pipeline_name)
+        self.pipeline_conn_id = arguments.text("pipeline_conn_id", self.pipeline_conn_id)
+        plan = arguments.mapping("plan", self.plan)
+        if not plan.get("programs") or not plan.get("markdown") or plan.get("pipeline") != self.pipeline_name:
+            raise AirflowFailException(
+                f"plan is no plan for pipeline {self.pipeline_name!r}: give it what PlanPipelineOperator returned for that pipeline"
+            )
+        if not plan.get("changes"):
+            self.log.info("Nothing would change on pipeline %s", self.pipeline_name)
+            return {"pipeline": self.pipeline_name, "approved": False, "decided_by": None, "programs": None}
+        change = PendingChange.from_dict({**plan, "approval_diff": plan["diff"]})
+        fingerprint = change_fingerprint(change, self.pipeline_name)
+        write_request(self, self.pipeline_name, str(plan["markdown"]), fingerprint)
+        review = review_xcom(self.pipeline_name, self.pipeline_conn_id, change, planned=True)
+        context["ti"].xcom_push(key="review", value=review)
+        try:
+            return super().execute(context)
+        except TaskAwaitingInput as wait:
+            check_request(context, self, fingerprint)
+            # The task goes on in another process: what was shown travels with it.
+            wait.kwargs = {"shown": {"pipeline": self.pipeline_name, "programs": change.programs}}
+            raise
+
+    def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, Any] | None = None) -> Any:
+        """Tell what was decided.
+
+        :param context: the task's context
+        :param event: the person's answer, as Airflow gives it
+        :param shown: the pipeline and the programs that the person saw
+        :returns: the XCom
+        """
+        if not shown:
+            raise AirflowFailException("The task does not know what was shown any more: start a new DAG run")
+        answer = Answer.of(super(ApprovalOperator, self).execute_complete(context, event))
+        result = {**shown, "approved": answer.approved, "decided_by": answer.decided_by}
+        if not answer.approved:
+            # The base class ends a rejected task in a way that drops its result, so it is pushed before.
+            context["ti"].xcom_push(key="decision", value=result)
+        super().execute_complete(context, event)
+        return result
