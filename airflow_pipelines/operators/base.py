@@ -15,6 +15,7 @@ from airflow_pipelines.hooks.conditions import Condition, is_transient
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.outlets import tell_outlets
+from airflow_pipelines.operators.template_files import TemplateFilesByUrl
 from airflow_pipelines.operators.waiting import reached_or_deferred
 from airflow_pipelines.pins import SetupError
 from airflow_pipelines.triggers.pipeline import result_of
@@ -50,7 +51,7 @@ def airflow_errors() -> Iterator[None]:
         raise AirflowFailException(str(error)) from error
 
 
-class PipelineOperator(BaseOperator):
+class PipelineOperator(TemplateFilesByUrl, BaseOperator):
     """Does one thing to one pipeline. Killing or clearing the task leaves the pipeline as it is.
 
     Assets given as ``outlets`` get the figures of the XCom as ``extra``.

@@ -33,7 +33,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
 
     XCom: ``{"pipeline", "id", "version", "program_version", "changed"}``; ``changed`` lists the fields that were changed.
 
-    :param sql: the program's text, or the path of a ``.sql`` file
+    :param sql: the program's text, or the path of a ``.sql`` file, which may be a URL that fsspec knows
     :param udf_python: the text of the Python module with the program's functions. It is a template, in which Python's braces may be
         taken for Jinja's: ``airflow.sdk.literal(text)`` is taken as it is. A literal empty text takes the functions away.
     :param stream_program: the stream program: the path of a Python file, with which the modules of its folder come along that it
@@ -43,6 +43,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
     :param stream_arguments: the stream program's command line
     :param description: a description
     :param runtime_config: the values to change of the runtime configuration, in wire form
+    :param file_conn_id: the connection with the credentials for a URL, as of IngestFileOperator
     :param compile_timeout: seconds to wait for the compiler
     :param deferrable: wait in the triggerer until the service can compile, which may have to start a host for it; default
         ``[operators] default_deferrable``. The program itself is compiled while the task holds its worker
@@ -61,6 +62,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         "description",
         "runtime_config",
         "secret_conn_ids",
+        "file_conn_id",
     )
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers = {"sql": "sql", "udf_python": "py", "runtime_config": "json"}
@@ -77,10 +79,12 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         runtime_config: Mapping[str, Any] | None = None,
         compile_timeout: float = 300.0,
         secret_conn_ids: Sequence[str] = (),
+        file_conn_id: str | None = None,
         deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.file_conn_id = file_conn_id
         self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
         self.given = arguments.given(
             sql=sql,

@@ -30,7 +30,7 @@ class CheckPipelineOperator(QueryingOperator):
 
     :param view: the materialized view, or table
     :param condition: a SQL condition over its columns
-    :param query: a SELECT of offending rows, instead of both; or the path of a ``.sql`` file
+    :param query: a SELECT of offending rows, instead of both; or the path of a ``.sql`` file, which may be a URL that fsspec knows
     :param limit: offending rows to show at most
     """
 

@@ -28,6 +28,7 @@ from airflow_pipelines.operators.plan import UP, check_accepted, planned_change,
 from airflow_pipelines.operators.request import Answer, check_request, write_request
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.operators.task_memory import TaskMemory
+from airflow_pipelines.operators.template_files import TemplateFilesByUrl
 from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 from airflow_pipelines.triggers.pipeline import result_of
 
@@ -39,7 +40,7 @@ _ON_TIMEOUT = ("keep", "approve", "reject")
 _SETTLED = StartedCondition((*UP, PipelineStatus.AWAITINGAPPROVAL.name))
 
 
-class GatedModifyOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
+class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore[misc,unused-ignore]
     """Changes the program or the configuration of a pipeline that runs, after a person has approved exactly this change.
 
     The pipeline goes on until then: it is down for the restart, and not while the person thinks.
