@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class TemplateFilesByUrl:
-    """For operators whose template fields may be paths of files (``template_ext``): the path may be a URL that fsspec knows, such as
-    ``s3://bucket/orders.sql``, or an ``ObjectStoragePath``. The URL is a template, and so is what the file has. It is read when the
-    task runs; Airflow reads files beside the DAG when it parses that.
+    """For operators whose template fields may be paths of files (``template_ext``): such a path may be a URL that fsspec knows, as
+    ``s3://bucket/orders.sql``, or an ``ObjectStoragePath``. The URL is a template, and so is what the file has. It is read when
+    the task runs; files beside the DAG are read when that is parsed, by Airflow.
 
     An operator with an attribute ``file_conn_id`` has the credentials for the URL in that connection.
     """
