@@ -26,8 +26,8 @@ FRESH_S: Final = 30.0
 """For how long a connection is not read again: a changed one is noticed after that."""
 
 AT_ONCE: Final = 32
-"""So many blocks use a client at the same time; others wait for their turn. What waits inside of the HTTP library costs it time that
-grows with its square.
+"""So many blocks use a client at the same time; others wait for their turn. What waits in the HTTP library costs it time that grows
+with its square.
 """
 
 Address = Any

@@ -15,6 +15,7 @@ from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator, airflow_errors
 from airflow_pipelines.operators.compiling import defer_until_compiler
 from airflow_pipelines.operators.modification import PROGRAM_FIELDS, Modification, check_program_arguments, is_up
+from airflow_pipelines.operators.object_store import with_object_store
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 from airflow_pipelines.triggers.pipeline import result_of
@@ -50,6 +51,9 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
     :param secret_conn_ids: Airflow connections whose parts the program or the configuration names as
         ``${secret:airflow/CONN_ID/password}`` (or ``login``, ``host``, ``schema``, ``port``, or a name of the extras). They are
         handed to the service before anything else is done; a pipeline that runs goes on with what it has.
+    :param object_store_conn_id: the Airflow connection (of type ``aws``) of the object store that checkpoints are copied to. Its
+        login and password are handed to the service, and the configuration only refers to them; its extras ``endpoint_url``,
+        ``region_name`` and ``bucket`` are taken where ``runtime_config`` does not say
     """
 
     template_fields: Sequence[str] = (
@@ -63,6 +67,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         "runtime_config",
         "secret_conn_ids",
         "file_conn_id",
+        "object_store_conn_id",
     )
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers = {"sql": "sql", "udf_python": "py", "runtime_config": "json"}
@@ -80,6 +85,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         compile_timeout: float = 300.0,
         secret_conn_ids: Sequence[str] = (),
         file_conn_id: str | None = None,
+        object_store_conn_id: str | None = None,
         deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
@@ -94,9 +100,11 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
             stream_arguments=stream_arguments,
             description=description,
             runtime_config=runtime_config,
+            object_store_conn_id=object_store_conn_id,
         )
         self.sql = sql
         self.secret_conn_ids = secret_conn_ids
+        self.object_store_conn_id = object_store_conn_id
         self.udf_python = udf_python
         self.stream_program = kept_from_templates(stream_program)
         self.stream_files = stream_files
@@ -114,6 +122,8 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         if "runtime_config" in self.given:
             self.runtime_config = arguments.mapping("runtime_config", self.runtime_config)
         self.secret_conn_ids = arguments.texts("secret_conn_ids", self.secret_conn_ids)
+        if "object_store_conn_id" in self.given:
+            self.object_store_conn_id = arguments.text("object_store_conn_id", self.object_store_conn_id)
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> Any:
         """Go on when the service can compile.
@@ -129,7 +139,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
 
     def act(self, context: Context) -> dict[str, Any]:
         """Modify."""
-        self.hook.hand_over_connections(self.secret_conn_ids)
+        self._hand_over_connections()
         descriptor = self.hook.descriptor(self.pipeline_name, "all")
         if descriptor is None:
             raise AirflowFailException(
@@ -176,6 +186,13 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
     def _await_compiler(self) -> None:
         if self.deferrable:
             defer_until_compiler(self)
+
+    def _hand_over_connections(self) -> None:
+        """Give the service the secrets of connections, before anything refers to them."""
+        store = self.object_store_conn_id
+        if store is not None:
+            self.runtime_config = with_object_store(self.runtime_config, self.hook.get_connection(store))
+        self.hook.hand_over_connections((*self.secret_conn_ids, *(() if store is None else (store,))))
 
     def _validate(self, modification: Modification, descriptor: Mapping[str, Any] | None) -> None:
         self.log.info("Compiling the program for pipeline %s; that starts a host if there is none", self.pipeline_name)
@@ -243,7 +260,7 @@ class DeployPipelineOperator(ModifyPipelineOperator):
 
     def act(self, context: Context) -> dict[str, Any]:
         """Deploy."""
-        self.hook.hand_over_connections(self.secret_conn_ids)
+        self._hand_over_connections()
         descriptor = self.hook.descriptor(self.pipeline_name, "all")
         if descriptor is None:
             self._await_compiler()

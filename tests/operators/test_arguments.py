@@ -43,7 +43,11 @@ TASKS: list[tuple[Any, dict[str, Any], dict[str, list[Any]]]] = [
     (CheckpointPipelineOperator, {}, {}),
     (CompletionTokenOperator, {"table": "t", "connector": "c"}, {"table": LOST, "connector": LOST}),
     (DeletePipelineOperator, {}, {}),
-    (DeployPipelineOperator, {"sql": SQL}, {"sql": LOST, "if_exists": [*LOST, "forget"], "secret_conn_ids": [["None"], "", None]}),
+    (
+        DeployPipelineOperator,
+        {"sql": SQL, "object_store_conn_id": "s"},
+        {"sql": LOST, "if_exists": [*LOST, "forget"], "secret_conn_ids": [["None"], "", None], "object_store_conn_id": LOST},
+    ),
     (IngestFileOperator, {"table": "t", "path": "rows.csv"}, {"table": LOST, "path": LOST}),
     (
         IngestOperator,

@@ -11,6 +11,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.errors import PipelinesError
+from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPipelineOperator
 from tests.fixtures.airflow import DESCRIPTOR, ScriptedService
 
@@ -309,3 +310,70 @@ def test_a_deployment_needs_a_program_that_is_there(scripted: ScriptedService, d
         DeployPipelineOperator(**COMMON)
     with pytest.raises(AirflowFailException, match=r"there is no stream program .*/missing\.py"):
         DeployPipelineOperator(**COMMON, dag=dag, stream_program="missing.py").execute({})
+
+
+STORE_EXTRA = {"endpoint_url": "https://store", "region_name": "eu", "bucket": "backups"}
+
+
+def store_connection(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
+    known = {"conn_type": "aws", "login": "key", "password": "hush-hush", "extra": STORE_EXTRA}
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(known | fields))
+
+
+def sync(**fields: Any) -> dict[str, Any]:
+    return {"storage": {"backend": {"name": "file", "config": {"sync": fields}}}}
+
+
+REFERENCES = {"access_key": "${conn:store.login}", "secret_key": "${conn:store.password}"}
+
+
+def test_an_object_store_is_named_by_its_connection_and_no_key_is_sent_in_the_configuration(
+    scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_connection(monkeypatch)
+    told: dict[str, str] = {}
+    monkeypatch.setattr(PipelineHook, "set_secret", lambda _hook, name, value: told.__setitem__(name, value))
+    scripted.answers["POST", ""] = lambda: (201, scripted.pipeline())
+    given = {"workers": 2, **sync(bucket="mine/orders")}
+    DeployPipelineOperator(**COMMON, sql=OLD, runtime_config=given, object_store_conn_id="store").execute({})
+    ((_, _, _, body),) = [call for call in scripted.calls if call[0] == "POST"]
+    expected = sync(bucket="mine/orders", endpoint="https://store", region="eu", **REFERENCES)
+    assert body["runtime_config"]["storage"] == expected["storage"]
+    assert body["runtime_config"]["workers"] == 2
+    assert "hush" not in json.dumps(body)
+    assert (told["airflow/store/login"], told["airflow/store/password"]) == ("key", "hush-hush")
+    # The same again is the same.
+    scripted.up("Running", runtime_config=given | expected)
+    again = DeployPipelineOperator(**COMMON, sql=OLD, runtime_config=given, object_store_conn_id="store").execute({})
+    assert again["action"] == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("fields", "config", "message"),
+    [
+        ({"conn_type": "postgres"}, sync(bucket="b"), "is a connection of type 'postgres'; known: aws"),
+        ({}, sync(bucket="b", access_key="k"), "runtime_config has access_key as well"),
+        ({"extra": {}}, None, "nothing says which bucket"),
+        ({"extra": {"role_arn": "r"}}, sync(bucket="b"), "has role_arn"),
+    ],
+)
+def test_what_an_object_store_cannot_be_is_said(
+    scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch, fields: Any, config: Any, message: str
+) -> None:
+    store_connection(monkeypatch, **fields)
+    with pytest.raises(AirflowFailException, match=message):
+        DeployPipelineOperator(**COMMON, sql=OLD, runtime_config=config, object_store_conn_id="store").execute({})
+    assert scripted.calls == []
+
+
+def test_an_object_store_without_a_key_is_used_with_the_rights_of_the_machine(
+    scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_connection(monkeypatch, login=None, password=None)
+    monkeypatch.setattr(PipelineHook, "set_secret", lambda _hook, _name, _value: None)
+    scripted.pipeline()
+    accepts(scripted)
+    ModifyPipelineOperator(**COMMON, object_store_conn_id="store").execute({})
+    (patch,) = patches(scripted)
+    sent = patch["runtime_config"]["storage"]["backend"]["config"]["sync"]
+    assert sent == {"endpoint": "https://store", "region": "eu", "bucket": "backups"}
