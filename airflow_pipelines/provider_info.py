@@ -40,6 +40,7 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "sensors": _modules("sensors", "pipeline", "checkpoint", "inputs", "comparison"),
         "triggers": _modules("triggers", "pipeline", "query", "compiler", "events"),
+        "extra-links": ["airflow_pipelines.links.pipeline.PipelineLink", "airflow_pipelines.links.pipeline.PipelineChangeLink"],
         "asset-uris": [
             {
                 "schemes": ["airflow-pipelines"],

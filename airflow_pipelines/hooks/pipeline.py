@@ -33,6 +33,7 @@ from airflow_pipelines.hooks.connection import ServiceAddress, secret_parts
 from airflow_pipelines.hooks.connection_report import connection_report
 from airflow_pipelines.hooks.observing import observe
 from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.hooks.wait_metrics import measured_wait
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
 from airflow_pipelines.pins import check_spark_packages
 from airflow_pipelines.wire import path_of
@@ -208,7 +209,8 @@ class PipelineHook(BaseHook):
         """
         deadline = None if timeout_s is None else time.time() + timeout_s
         wait = Wait(name, condition, deadline, self.outage_budget_s, story=Story(self.log))
-        return wait_in_place(wait, lambda: self.observe(name, condition), poll_interval_s)
+        with measured_wait(condition.kind):
+            return wait_in_place(wait, lambda: self.observe(name, condition), poll_interval_s)
 
     def wait_until_compiled(self, name: str, program_version: int, *, timeout_s: float, poll_interval_s: float = 0.5) -> None:
         """Block until a version of a pipeline's program is compiled.

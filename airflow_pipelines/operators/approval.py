@@ -19,6 +19,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import StartedCondition, StatusCondition
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors
 from airflow_pipelines.operators.diff import change_fingerprint, change_xcom, review_xcom
@@ -58,6 +59,7 @@ class ApprovePipelineOperator(WaitingPipelineOperator):
     :param expected_programs: hash and version of the two programs to approve the change between
     """
 
+    operator_extra_links = (PipelineLink(), PipelineChangeLink())
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "expected_diff", "expected_programs")
     template_fields_renderers = {"expected_diff": "json", "expected_programs": "json"}
 
@@ -137,6 +139,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
     :param kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
     """
 
+    operator_extra_links = (PipelineLink(), PipelineChangeLink())
     template_fields: Sequence[str] = ("subject", "body", "pipeline_name", "pipeline_conn_id", "on_reject")
 
     def __init__(

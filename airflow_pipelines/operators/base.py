@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, conf
+from airflow.sdk import BaseOperator, BaseOperatorLink, conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError, UntrustedServiceError
 from airflow_pipelines.hooks.conditions import Condition, is_transient
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.links.pipeline import PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.outlets import tell_outlets
 from airflow_pipelines.operators.template_files import TemplateFilesByUrl
@@ -61,6 +62,7 @@ class PipelineOperator(TemplateFilesByUrl, BaseOperator):
     """
 
     template_fields: Sequence[str] = ("pipeline_name", "pipeline_conn_id")
+    operator_extra_links: Collection[BaseOperatorLink] = (PipelineLink(),)
     ui_color = "#cfe3f5"
 
     def __init__(self, *, pipeline_name: str, pipeline_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.lineage.openlineage import TellsLineage
+from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator, airflow_errors
 from airflow_pipelines.operators.compiling import defer_until_compiler
@@ -56,6 +57,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
         ``region_name`` and ``bucket`` are taken where ``runtime_config`` does not say
     """
 
+    operator_extra_links = (PipelineLink(), PipelineChangeLink())
     template_fields: Sequence[str] = (
         *PipelineOperator.template_fields,
         "sql",

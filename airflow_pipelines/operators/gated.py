@@ -19,6 +19,7 @@ from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.errors import PipelineFailedError
 from airflow_pipelines.hooks.conditions import StartedCondition
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import airflow_errors
 from airflow_pipelines.operators.diff import change_fingerprint, change_xcom, changes_something, review_xcom
@@ -85,6 +86,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     :param kwargs: as of ApprovalOperator, such as ``subject``, ``body``, ``assigned_users``, ``notifiers`` and ``response_timeout``
     """
 
+    operator_extra_links = (PipelineLink(), PipelineChangeLink())
     template_fields: Sequence[str] = (
         "subject",
         "body",

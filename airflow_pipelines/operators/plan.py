@@ -15,6 +15,7 @@ from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.errors import PipelineFailedError
 from airflow_pipelines.hooks.conditions import StartedCondition
 from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator
 from airflow_pipelines.operators.diff import change_wire, change_xcom, changes_something
@@ -53,6 +54,7 @@ class PlanPipelineOperator(PipelineOperator):
     :param timeout: seconds to wait for a pipeline that is still starting
     """
 
+    operator_extra_links = (PipelineLink(), PipelineChangeLink())
     template_fields: Sequence[str] = (
         *PipelineOperator.template_fields,
         "sql",

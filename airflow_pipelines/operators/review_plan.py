@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
+from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.diff import change_fingerprint, review_xcom
 from airflow_pipelines.operators.request import Answer, check_request, write_request
@@ -34,6 +35,7 @@ class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
     :param kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
     """
 
+    operator_extra_links = (PipelineLink(), PipelineChangeLink())
     template_fields: Sequence[str] = ("subject", "body", "pipeline_name", "pipeline_conn_id", "plan")
     template_fields_renderers = {"plan": "json"}
     ui_color = "#cfe3f5"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException
 from airflow.triggers.base import StartTriggerArgs
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
@@ -18,7 +18,9 @@ from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
 from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.hooks.wait_metrics import WaitOutcome, wait_ended
 from airflow_pipelines.hooks.waiting import Wait
+from airflow_pipelines.links.pipeline import PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.outlets import tell_outlets
 from airflow_pipelines.triggers.pipeline import (
@@ -51,6 +53,7 @@ class PipelineSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("pipeline_name", "pipeline_conn_id")
+    operator_extra_links = (PipelineLink(),)
     ui_color = "#dcefe4"
 
     def __init__(
@@ -99,13 +102,32 @@ class PipelineSensor(BaseSensorOperator):
         """Check and wait; a time limit that passes is reported with what was awaited and what was seen last."""
         self.check_arguments()
         try:
-            result = super().execute(context)
+            result = self._measured(context)
         except AirflowSensorTimeout as error:
             raise AirflowSensorTimeout(f"{self._wait.subject}: {error} Last seen: {self._wait.last_seen}") from error
         except (AirflowNotFoundException, ValueError) as error:
             raise AirflowFailException(str(error)) from error
         tell_outlets(self, context, self.pipeline_name, result)
         return result
+
+    def _measured(self, context: Context) -> Any:
+        """Wait, and count how that ended unless it goes on elsewhere or later."""
+        since = self._since(context)
+        try:
+            result = super().execute(context)
+        except (AirflowSensorTimeout, AirflowFailException, AirflowSkipException) as error:
+            # With soft_fail a task is skipped: for a failure, which is the cause then, or because the time is up.
+            cause = error.__cause__ if isinstance(error, AirflowSkipException) else error
+            timed_out = not isinstance(cause, AirflowFailException)
+            wait_ended(self._wait.condition.kind, WaitOutcome.TIMEOUT if timed_out else WaitOutcome.FAILED, time.time() - since)
+            raise
+        wait_ended(self._wait.condition.kind, WaitOutcome.REACHED, time.time() - since)
+        return result
+
+    def _since(self, context: Context) -> float:
+        """When the wait began, which with rescheduling was in another process."""
+        first: datetime | None = context["ti"].get_first_reschedule_date(context) if self.reschedule and "ti" in context else None
+        return time.time() if first is None else first.timestamp()
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Poll once. When it is too early a deferrable sensor defers from here; otherwise the base class polls again."""

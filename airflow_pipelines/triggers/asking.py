@@ -15,9 +15,9 @@ from airflow_pipelines.client import AsyncPipelineClient
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import is_transient
 from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.hooks.wait_metrics import WaitOutcome
 from airflow_pipelines.hooks.waiting import jittered, spread
 from airflow_pipelines.pins import SetupError
-from airflow_pipelines.triggers.pipeline import WaitOutcome
 
 
 class AskingTrigger(BaseTrigger):

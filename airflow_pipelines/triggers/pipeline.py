@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout
@@ -17,20 +16,11 @@ from airflow_pipelines.hooks.conditions import Condition, Outcome
 from airflow_pipelines.hooks.observing import observe_async
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.hooks.wait_metrics import WaitOutcome, wait_ended
 from airflow_pipelines.hooks.waiting import Wait, jittered, spread
 from airflow_pipelines.pins import SetupError
 
 _BACKSTOP = timedelta(seconds=60)
-
-
-class WaitOutcome(StrEnum):
-    """How a wait in the triggerer ended."""
-
-    REACHED = "reached"
-    FAILED = "failed"
-    TIMEOUT = "timeout"
-    UNREACHABLE = "unreachable"
-    ERROR = "error"
 
 
 class PipelineTrigger(BaseTrigger):
@@ -92,6 +82,7 @@ class PipelineTrigger(BaseTrigger):
         """Poll and yield exactly one event: ``{"outcome", "message", "result"}``."""
         condition = Condition.from_wire(self.condition)
         wait = Wait(self.pipeline_name, condition, self._deadline(), self.outage_budget_s, self.memory, story=Story(self.log))
+        since = time.monotonic()
         await asyncio.sleep(self.first_delay_s + spread(self.poll_interval_s))
         try:
             event = await self._event(wait)
@@ -101,6 +92,7 @@ class PipelineTrigger(BaseTrigger):
             event = _event(WaitOutcome.UNREACHABLE, str(error))
         except (PipelinesError, AirflowNotFoundException, SetupError, ValueError) as error:
             event = _event(WaitOutcome.ERROR, f"{wait.subject}: {error}")
+        wait_ended(condition.kind, WaitOutcome(event["outcome"]), time.monotonic() - since)
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:

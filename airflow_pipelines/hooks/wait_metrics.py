@@ -1,0 +1,61 @@
+"""Metrics of waits, through Airflow's own: how many ended how, and how long they took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import StrEnum
+
+from airflow.sdk.observability import stats
+
+from airflow_pipelines.errors import PipelineConnectionError, PipelineFailedError, PipelineTimeoutError
+
+
+class WaitOutcome(StrEnum):
+    """How a wait ended."""
+
+    REACHED = "reached"
+    FAILED = "failed"
+    """What was awaited cannot come any more."""
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+    """The service was away for too long."""
+    ERROR = "error"
+
+
+def wait_ended(condition: str, outcome: WaitOutcome, seconds: float) -> None:
+    """Count a wait that has ended.
+
+    :param condition: the kind of its condition
+    :param outcome: how it ended
+    :param seconds: how long it took
+    """
+    tags = {"condition": condition, "outcome": outcome.value}
+    stats.incr(f"airflow_pipelines.wait.{condition}.{outcome.value}", tags=tags)
+    stats.timing(f"airflow_pipelines.wait.{condition}.duration", timedelta(seconds=seconds), tags=tags)
+
+
+@contextmanager
+def measured_wait(condition: str) -> Iterator[None]:
+    """Count the wait that is within the block.
+
+    :param condition: the kind of its condition
+    """
+    since = time.monotonic()
+    outcome = WaitOutcome.ERROR
+    try:
+        yield
+        outcome = WaitOutcome.REACHED
+    except PipelineTimeoutError:
+        outcome = WaitOutcome.TIMEOUT
+        raise
+    except PipelineFailedError:
+        outcome = WaitOutcome.FAILED
+        raise
+    except PipelineConnectionError:
+        outcome = WaitOutcome.UNREACHABLE
+        raise
+    finally:
+        wait_ended(condition, outcome, time.monotonic() - since)

@@ -1,0 +1,51 @@
+"""Links of tasks to pages of their pipeline. The worker makes them when a part of the task ends, from its rendered arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperatorLink, conf
+
+from airflow_pipelines.page_links import PLUGIN_PATH, page_link
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import TaskInstanceKey
+
+
+class PipelineLink(BaseOperatorLink):
+    """The page of the task's pipeline: status, graph, figures, logs."""
+
+    name = "Pipeline"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        """The page's address.
+
+        :param operator: the task, rendered
+        :param ti_key: not needed, but given
+        :returns: the address; empty when the task names no pipeline
+        """
+        return _page(operator)
+
+
+class PipelineChangeLink(BaseOperatorLink):
+    """The page of the change of the task's pipeline: both programs, and what is evaluated anew."""
+
+    name = "Change"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        """The page's address.
+
+        :param operator: the task, rendered
+        :param ti_key: not needed, but given
+        :returns: the address; empty when the task names no pipeline
+        """
+        page = _page(operator)
+        return f"{page}&view=change" if page else ""
+
+
+def _page(operator: Any) -> str:
+    name, connection = getattr(operator, "pipeline_name", None), getattr(operator, "pipeline_conn_id", None)
+    if not isinstance(name, str) or not isinstance(connection, str) or not name:
+        return ""
+    airflow = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
+    return page_link(f"{airflow}{PLUGIN_PATH}", name, connection)
