@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
@@ -361,3 +363,29 @@ def test_a_stream_program_is_kept_and_answered_in_its_order(api: TestClient) -> 
         assert "'../a.py' is no path of a stream program's file" in refused.json()["message"]
     assert api.post("/v0/pipelines", json={"name": "t"}).status_code == 400
     assert "stream_files" not in api.get("/v0/pipelines", params={"selector": "status"}).json()[0]
+
+
+def test_a_plan_asks_for_the_whole_other_program(app: FastAPI, api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.post("/v0/pipelines", json={"name": "s", "stream_files": {"a.py": "x"}, "stream_arguments": ["--day", "1"]})
+    plane = app.state.control_plane
+    asked: list[dict[str, Any]] = []
+
+    def call(_host: Any, method: str, path: str, *, json: dict[str, Any], timeout_s: float) -> httpx.Response:
+        assert (method, path) == ("POST", "/deployments/d/plan")
+        asked.append(json)
+        return httpx.Response(200, json={})
+
+    monkeypatch.setattr(
+        type(plane), "target", lambda self, name: SimpleNamespace(record=self.pipeline(name), host=None, path="/deployments/d")
+    )
+    monkeypatch.setattr(plane.hosts, "call", call)
+    program = {"program_code": "", "udf_python": "", "stream_files": {"a.py": "x"}, "stream_arguments": ["--day", "1"]}
+    for fields in (
+        {},
+        {"stream_arguments": ["--day", "2"]},
+        {"stream_arguments": []},
+        # What a program does without is told, too: what is missing is as it is.
+        {"program_code": "create table t (a int);", "stream_files": {}, "stream_arguments": []},
+    ):
+        assert api.post("/v0/pipelines/s/plan", json=fields).status_code == 200
+        assert asked.pop() == program | fields
