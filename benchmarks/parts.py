@@ -39,6 +39,7 @@ def _measured(module: str, options: Options) -> list[Measurement]:
 PARTS = (
     Part("lifecycle", "benchmarks.lifecycle", "what a user waits for"),
     Part("control", "benchmarks.control", "status of fifty pipelines, and plans of changes of one that works"),
+    Part("airflow", "benchmarks.airflow_face", "imports, and two hundred deferred waits on one event loop"),
     Part("latency", "benchmarks.latency", "a change of one row until a query shows it"),
     Part("contention", "benchmarks.contention", "answers while sixty heavy queries run"),
     Part("many", "benchmarks.many", "fifty pipelines of one host, twenty clients"),

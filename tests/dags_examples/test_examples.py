@@ -37,6 +37,8 @@ def test_parsing_the_examples_starts_no_spark_and_no_service(repository: Path) -
     code = (
         "import sys, dags_examples.student_grades, dags_examples.scheduled_checkpoint_sync, dags_examples.fraud_stream\n"
         "import dags_examples.orders_to_lake\n"
+        "from airflow_pipelines import operators, sensors\n"
+        "all(getattr(room, name) for room in (operators, sensors) for name in room.__all__)\n"
         "print([name for name in ('pyspark', 'py4j', 'deltalake', 'airflow_pipelines.service.app') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)

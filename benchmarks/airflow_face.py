@@ -1,8 +1,11 @@
-"""Deferred waits on one event loop, as in a triggerer: how long they hold it up, and what a look at a pipeline costs.
+"""What the package costs Airflow: the import of its operators and sensors, and deferred waits on one event loop, as in a triggerer.
 
 Each wait is a real trigger that asks a real service over HTTP. What is around triggers in Airflow (its logs, its database) is not
 here: only what this package adds. Beside the waits, as many tasks ask the same with nothing but the HTTP library, so that the ratio
 says what a look costs more than its requests.
+
+Imports are timed without Python's garbage collector. With it, one full collection of what Airflow itself has loaded may fall into
+them, which takes longer than they do.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import importlib
 import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -62,6 +67,7 @@ def measure(options: Options) -> list[Measurement]:
         finally:
             stop_hosts(home)
     return [
+        Measurement("import_operators_and_sensors_cpu_ms_median", _import_ms(options.repeats), "ms", 100.0),
         Measurement("waits_200_loop_lag_ms_max", 1000 * max(waits.lags), "ms", 200.0),
         Measurement("waits_200_cpu_ms_per_look", waits.cpu_ms_per_look, "ms", 2.0),
         Measurement("waits_200_cpu_vs_plain_requests", waits.cpu_ms_per_look / plain.cpu_ms_per_look, "x"),
@@ -71,6 +77,30 @@ def measure(options: Options) -> list[Measurement]:
         Measurement("waits.plain_requests_loop_lag_ms_max", 1000 * max(plain.lags), "ms"),
         Measurement("waits.plain_requests_cpu_ms_per_look", plain.cpu_ms_per_look, "ms"),
     ]
+
+
+_IMPORTS = """
+import gc, time
+import httpx, airflow.sdk, airflow.dag_processing.dagbag, airflow.triggers.base, airflow.providers.standard.operators.hitl
+from airflow.sdk import DAG, Asset, BaseOperator, BaseSensorOperator
+gc.disable()
+begun = time.process_time()
+import airflow_pipelines.operators, airflow_pipelines.sensors
+for room in (airflow_pipelines.operators, airflow_pipelines.sensors):
+    for name in room.__all__:
+        getattr(room, name)
+print(1000 * (time.process_time() - begun))
+"""
+
+
+def _import_ms(repeats: int) -> float:
+    """Milliseconds of processor time that all operators and sensors add to a process that has imported what DAGs need."""
+    times = []
+    for _ in range(repeats + 1):
+        done = subprocess.run([sys.executable, "-c", _IMPORTS], capture_output=True, text=True, check=True)
+        times.append(float(done.stdout.splitlines()[-1]))
+    # The first may have compiled the modules.
+    return statistics.median(times[1:])
 
 
 def waiting(url: str, names: list[str]) -> Run:
