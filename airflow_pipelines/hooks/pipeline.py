@@ -21,12 +21,9 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import (
     PipelineAPIError,
     PipelinesError,
-    PipelineTimeoutError,
-    ProgramCompilationError,
-    describe_program_error,
     refused_program,
 )
-from airflow_pipelines.hooks import configuration
+from airflow_pipelines.hooks import compiling, configuration
 from airflow_pipelines.hooks.clients import loop_clients
 from airflow_pipelines.hooks.conditions import Condition, Observation
 from airflow_pipelines.hooks.connection import ServiceAddress, secret_parts
@@ -45,6 +42,8 @@ if TYPE_CHECKING:
     from airflow_pipelines.stream_collecting import StreamProgramSource
 
 DEFAULT_CONN_ID = "airflow_pipelines_default"
+COMPILE_S = 300.0
+"""Seconds that the compiler is waited for, where nobody says otherwise."""
 
 
 class PipelineHook(BaseHook):
@@ -222,25 +221,16 @@ class PipelineHook(BaseHook):
         :raises ProgramCompilationError: it does not compile; the message has the lines, columns and reasons
         :raises PipelineTimeoutError: the compiler was not done in time
         """
-        deadline = time.monotonic() + timeout_s
-        while True:
-            descriptor = self.descriptor(name, "all") or {}
-            status = descriptor.get("program_status")
-            if status == "Success" and descriptor["program_version"] >= program_version:
-                warnings = describe_program_error(descriptor.get("program_error") or {})
-                if warnings:
-                    self.log.warning("The program of pipeline %r compiled with warnings:\n%s", name, warnings)
-                return
-            if isinstance(status, str) and status.endswith("Error"):
-                program_error = descriptor.get("program_error") or {}
-                raise ProgramCompilationError(
-                    f"The program of pipeline {name!r} does not compile:\n{describe_program_error(program_error)}", program_error
-                )
-            if time.monotonic() > deadline:
-                raise PipelineTimeoutError(
-                    f"waiting for the program of pipeline {name!r} to compile: time is up, last seen: {status}"
-                )
-            time.sleep(poll_interval_s)
+        warnings = compiling.wait_until_compiled(
+            lambda: self.descriptor(name, "all") or {},
+            name,
+            program_version,
+            story=Story(self.log),
+            timeout_s=timeout_s,
+            poll_interval_s=poll_interval_s,
+        )
+        if warnings:
+            self.log.warning("The program of pipeline %r compiled with warnings:\n%s", name, warnings)
 
     # Actions
 
@@ -268,6 +258,7 @@ class PipelineHook(BaseHook):
         stream_arguments: Sequence[str] | None = None,
         description: str = "",
         runtime_config: Mapping[str, Any] | None = None,
+        compile_timeout_s: float = COMPILE_S,
     ) -> Pipeline:
         """Create a pipeline and wait until it is compiled.
 
@@ -278,13 +269,15 @@ class PipelineHook(BaseHook):
         :param stream_arguments: the command line of its stream program
         :param description: a text for people
         :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
+        :param compile_timeout_s: seconds to wait for the compiler
         :returns: the SDK's object for it
         :raises PipelineAPIError: there is such a pipeline already, or the service refuses a value
         :raises ProgramCompilationError: the program does not compile
         """
         pipeline: Pipeline = self._builder(
             name, sql, udf_python, stream_program, stream_arguments, description, runtime_config
-        ).create()
+        ).create(wait=False)
+        self.wait_until_compiled(name, 1, timeout_s=compile_timeout_s)
         return pipeline
 
     def replace(
@@ -297,6 +290,7 @@ class PipelineHook(BaseHook):
         stream_arguments: Sequence[str] | None = None,
         description: str = "",
         runtime_config: Mapping[str, Any] | None = None,
+        compile_timeout_s: float = COMPILE_S,
     ) -> Pipeline:
         """Create a pipeline, or throw away the existing one with all its state and create it anew.
 
@@ -307,13 +301,16 @@ class PipelineHook(BaseHook):
         :param stream_arguments: the command line of its stream program
         :param description: a text for people
         :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
+        :param compile_timeout_s: seconds to wait for the compiler
         :returns: the SDK's object for it
         :raises PipelineAPIError: the service refuses a value
         :raises ProgramCompilationError: the program does not compile
         """
         pipeline: Pipeline = self._builder(
             name, sql, udf_python, stream_program, stream_arguments, description, runtime_config
-        ).create_or_replace()
+        ).create_or_replace(wait=False)
+        # Compiling ends the same way for whatever version it has.
+        self.wait_until_compiled(name, 1, timeout_s=compile_timeout_s)
         return pipeline
 
     def modify(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,16 +338,7 @@ class PipelineHook(BaseHook):
         :raises ProgramCompilationError: it does not compile; the message has the lines, columns and reasons
         :raises PipelinesError: the compiler itself failed
         """
-        path, fields = path_of("validate_program"), {"ir": False, **program}
-        answer = self.get_conn().request("POST", path, json=fields, timeout_s=timeout_s, idempotent=True)
-        if "SystemError" in answer:
-            raise PipelinesError(f"The program for pipeline {name!r} could not be validated: {answer['SystemError']['error']}")
-        if "SqlError" in answer:
-            program_error = {"sql_compilation": answer["SqlError"]["info"]}
-            text = describe_program_error(program_error)
-            raise ProgramCompilationError(
-                f"The program for pipeline {name!r} does not compile, so nothing was done:\n{text}", program_error
-            )
+        compiling.validate(self.get_conn(), name, program, timeout_s=timeout_s)
 
     def plan(self, name: str, changes: Mapping[str, Any]) -> PendingChange:
         """What it would mean for a running pipeline to go on with another program. The pipeline is neither stopped nor held up.

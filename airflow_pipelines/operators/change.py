@@ -285,6 +285,7 @@ class DeployPipelineOperator(ModifyPipelineOperator):
             stream_arguments=self.streams.arguments,
             description=self.description or "",
             runtime_config=self.runtime_config,
+            compile_timeout_s=self.compile_timeout,
         )
         made = self.hook.descriptor(self.pipeline_name) or {}
         return {**self.xcom(made, changed=[]), "action": action}
