@@ -297,7 +297,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
 
     def _ask(self, context: Context, descriptor: Mapping[str, Any], change: PendingChange, different: list[str]) -> Any:
         config = config_changes(descriptor["runtime_config"], self.runtime_config or {})
-        fingerprint = change_fingerprint(change, different, self.runtime_config, self.pipeline_name)
+        fingerprint = change_fingerprint(change, self.modification.fingerprint, self.pipeline_name)
         parts = [change_markdown(change)]
         if config:
             parts += ["The configuration changes:", "\n".join(f"- {line}" for line in config)]
@@ -311,7 +311,8 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         except TaskAwaitingInput as wait:
             check_request(context, self, fingerprint)
             # The task goes on in another process: what was shown travels with it.
-            planned = ApprovedChange(change_xcom(change), different, int(descriptor["version"]))
+            version, wanted = int(descriptor["version"]), self.modification.fingerprint
+            planned = ApprovedChange(change_xcom(change), different, version, wanted)
             wait.kwargs = {"planned": planned.to_wire()}
             raise
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NoReturn, Self
@@ -25,8 +26,9 @@ from airflow_pipelines.hooks.conditions import (
     Condition,
     Observation,
     StartedCondition,
-    StatusCondition,
+    StoppedCondition,
     describe_deployment_error,
+    is_transient,
 )
 from airflow_pipelines.operators.modification import Modification
 from airflow_pipelines.operators.plan import UP, moved_text, planned_change, running_descriptor, same_programs
@@ -36,7 +38,7 @@ from airflow_pipelines.operators.waiting import WaitingTask, reached_or_deferred
 APPROVAL: Final = "approval"
 """The name of the approval in the task's memory."""
 _FORMER: Final = "former"
-_STOPPED: Final = StatusCondition((PipelineStatus.STOPPED.name,))
+_STOPPED: Final = StoppedCondition()
 _STARTED: Final = StartedCondition((*UP, PipelineStatus.AWAITINGAPPROVAL.name))
 _RUNS: Final = StartedCondition(UP)
 _PATIENCE_S: Final = 20.0
@@ -62,6 +64,7 @@ class ApprovedChange:
     :param shown: the change, as :func:`~airflow_pipelines.operators.diff.change_xcom` makes it
     :param changed: the names of the fields that change
     :param version: the pipeline's version that it was shown for
+    :param wanted: the fingerprint of the modification that it was shown for
     :param decided_by: who approved it; None when nobody did and the time was up
     :param stage: how far it is
     :param initial: what the pipeline was before it was stopped: ``running`` or ``paused``
@@ -72,6 +75,7 @@ class ApprovedChange:
     shown: dict[str, Any]
     changed: list[str]
     version: int
+    wanted: str
     decided_by: str | None = None
     stage: str = Stage.APPROVED.value
     initial: str = "running"
@@ -138,6 +142,8 @@ class GatedChange:
         """
         if self.approved.stage == Stage.TAKING_BACK:
             self._take_back(self.approved.refusal)
+        if self._modification.fingerprint != self.approved.wanted:
+            self._refuse("the task wants something else than it showed: a template or the DAG's file has changed")
         descriptor = self._descriptor()
         if not self._is_new(descriptor):
             descriptor = self._stopped(descriptor)
@@ -200,15 +206,9 @@ class GatedChange:
     def _modify(self, descriptor: Mapping[str, Any]) -> None:
         likeness = self._modification.compared(descriptor, self._hook)
         changes = self._modification.changes(descriptor, likeness)
-        without: dict[str, Any] = {"stream_files": {}, "stream_arguments": []}
-        former = {name: descriptor.get(name, without.get(name, "")) for name in changes if name != "udf_python"}
-        if "udf_python" in changes:
-            former["udf_python"] = self._hook.udf_python(self._name)
-        self._memory.remember(_FORMER, former)
-        try:
+        self._memory.remember(_FORMER, {name: self._field(descriptor, name) for name in changes})
+        with self._taking_back():
             self._hook.modify(self._name, changes)
-        except ProgramCompilationError as error:
-            self._take_back(str(error))
         _log.info("Pipeline %s changed in %s", self._name, ", ".join(sorted(changes)))
 
     # The pipeline has the new program.
@@ -219,10 +219,11 @@ class GatedChange:
         if descriptor["deployment_desired_status"] == "Stopped":
             if self.approved.stage == Stage.APPROVED:
                 raise self._refusal("somebody made this change and stopped it. Start it with StartPipelineOperator")
-            self._compile(descriptor)
             _log.info("Starting pipeline %s with the new program", self._name)
             self._wait(_STOPPED)
-            self._start()
+            with self._taking_back():
+                self._compile(descriptor)
+                self._start()
         try:
             found = self._wait(_STARTED)
             if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
@@ -234,10 +235,7 @@ class GatedChange:
             raise self.failure(error) from error
 
     def _compile(self, descriptor: Mapping[str, Any]) -> None:
-        try:
-            self._hook.wait_until_compiled(self._name, int(descriptor["program_version"]), timeout_s=self._compile_timeout)
-        except ProgramCompilationError as error:
-            self._take_back(str(error))
+        self._hook.wait_until_compiled(self._name, int(descriptor["program_version"]), timeout_s=self._compile_timeout)
 
     def _start(self) -> None:
         self._hook.start(self._name, initial=self.approved.initial, bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL)
@@ -247,10 +245,7 @@ class GatedChange:
         change = self._hook.pending_change(self._name)
         if self.approved.shows(change):
             return
-        moved = f"{moved_text(self.approved.programs, change.programs)}. It waits with:\n{change_text(change)}"
-        if self.approved.stage == Stage.APPROVED:
-            raise self._refusal(moved)
-        self._take_back(moved)
+        self._refuse(f"{moved_text(self.approved.programs, change.programs)}. It waits with:\n{change_text(change)}")
 
     def _approve(self) -> None:
         try:
@@ -262,6 +257,25 @@ class GatedChange:
 
     # Everything as it was.
 
+    def _refuse(self, why: str) -> NoReturn:
+        """Fail; a pipeline that this task has stopped gets its former program first.
+
+        :raises AirflowFailException: always
+        """
+        if self.approved.stage == Stage.APPROVED:
+            raise self._refusal(why)
+        self._take_back(why)
+
+    @contextmanager
+    def _taking_back(self) -> Iterator[None]:
+        """Take the change back when the service refuses a step of it."""
+        try:
+            yield
+        except (ProgramCompilationError, PipelineAPIError) as error:
+            if is_transient(error):
+                raise
+            self._take_back(str(error))
+
     def _take_back(self, why: str) -> NoReturn:
         """Give the pipeline its former program, start it, and fail. Can be interrupted and called again.
 
@@ -270,9 +284,11 @@ class GatedChange:
         self._remember(stage=Stage.TAKING_BACK.value, refusal=why)
         former = self._memory.recall(_FORMER)
         descriptor = self._descriptor()
-        changed = former is not None and self._is_new(descriptor)
-        if former is None and descriptor["version"] != self.approved.version:
-            raise self._refusal(f"{why}. What it was before is not known any more")
+        changed = not self._has_former(descriptor, former or {})
+        # The change itself is one version further, and taking it back one more.
+        latest = self.approved.version + (0 if former is None else 2)
+        if not self.approved.version <= descriptor["version"] <= latest:
+            raise self._refusal(f"{why}. Besides, somebody changed it, or what it was is not known any more")
         if changed and descriptor["deployment_desired_status"] != "Stopped":
             # A pipeline that waits for approval has changed nothing of what is stored.
             self._hook.stop(self._name)
@@ -281,7 +297,7 @@ class GatedChange:
             self._hook.modify(self._name, former)
             descriptor = self._descriptor()
         if descriptor["deployment_desired_status"] == "Stopped":
-            self._hook.wait_until_compiled(self._name, int(descriptor["program_version"]), timeout_s=self._compile_timeout)
+            self._compile(descriptor)
             self._wait_here(_STOPPED)
             self._start()
         found = self._wait_here(_RUNS)
@@ -300,6 +316,18 @@ class GatedChange:
         """Whether the pipeline is what it is to be. Its description can be changed at any time."""
         likeness = self._modification.compared(descriptor, self._hook)
         return all(found is not Likeness.DIFFERENT for name, found in likeness.items() if name != "description")
+
+    def _has_former(self, descriptor: Mapping[str, Any], former: Mapping[str, Any]) -> bool:
+        """Whether the pipeline is what it was."""
+        return all(value == self._field(descriptor, name) for name, value in former.items())
+
+    def _field(self, descriptor: Mapping[str, Any], name: str) -> Any:
+        """A field of the pipeline, in the form in which it can be sent."""
+        if name == "udf_python":
+            return self._hook.udf_python(self._name)
+        # A pipeline without a stream program has no such fields.
+        without: dict[str, Any] = {"stream_files": {}, "stream_arguments": []}
+        return descriptor.get(name, without.get(name))
 
     def _remember(self, **fields: Any) -> None:
         self.approved = replace(self.approved, **fields)

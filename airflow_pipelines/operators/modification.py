@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -31,6 +33,12 @@ class Modification:
     streams: StreamProgramArguments
     description: str | None = None
     runtime_config: Mapping[str, Any] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that is the same for the same modification only."""
+        found = [self.sql, self.udf_python, list(self.streams.to_wire().items()), self.description, self.runtime_config]
+        return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
 
     def compared(self, descriptor: Mapping[str, Any], hook: PipelineHook) -> dict[str, Likeness]:
         """How what is given differs from a pipeline. A configuration differs where it says something else.

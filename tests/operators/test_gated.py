@@ -383,3 +383,69 @@ def test_there_are_retries_unless_the_dag_says_otherwise() -> None:
     assert gate(retries=0).retries == 0
     with DAG("d", default_args={"retries": 1}, schedule=None):
         assert gate().retries == 1
+
+
+@pytest.mark.parametrize("call", ["PATCH", "start"])
+def test_a_step_that_the_service_refuses_starts_the_pipeline_as_it_was(service: Running, person: Person, call: str) -> None:
+    carried = asked(gate(runtime_config={"workers": 4}), person)
+    refusal = {"error_code": "EditRestrictedToClearedStorage", "message": "the storage depends on it", "details": {}}
+    tail = ("PATCH", "") if call == "PATCH" else ("POST", "start")
+    going_on = service.scripted.answers[tail]
+
+    def refuses_once() -> Any:
+        service.scripted.answers[tail] = going_on
+        return 400, refusal
+
+    service.scripted.answers[tail] = refuses_once
+    with pytest.raises(AirflowFailException, match=r"(?s)was not made: the storage depends on it.*former program and is RUNNING"):
+        gate(runtime_config={"workers": 4}).execute_complete(person.context, person.answers("Approve"), **carried)
+    assert (service.status, service.running[0], service.config) == ("Running", OLD, {"workers": 8})
+
+
+@pytest.mark.parametrize("died_at", [None, "modify", "start"])
+@pytest.mark.parametrize("now", [{"sql": THIRD}, {"runtime_config": {"workers": 2}}])
+def test_a_task_that_wants_something_else_than_was_approved_does_nothing(
+    service: Running, person: Person, monkeypatch: pytest.MonkeyPatch, died_at: str | None, now: dict[str, Any]
+) -> None:
+    carried = asked(gate(), person)
+    if died_at is None:
+        with pytest.raises(AirflowFailException, match="wants something else than it showed"):
+            gate(**now).execute_complete(person.context, person.answers("Approve"), **carried)
+        assert service.asked == []
+    else:
+        live = die_at(monkeypatch, died_at, "before")
+        with pytest.raises(Killed):
+            gate().execute_complete(person.context, person.answers("Approve"), **carried)
+        live()
+        with pytest.raises(AirflowFailException, match=r"(?s)wants something else than it showed.*former program and is RUNNING"):
+            gate(**now).execute(person.context)
+    assert (service.status, service.running[0], service.config) == ("Running", OLD, {"workers": 8})
+
+
+def test_a_change_is_not_taken_back_over_somebody_elses(service: Running, person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    carried = asked(gate(), person)
+    live = die_at(monkeypatch, "start", "before")
+    with pytest.raises(Killed):
+        gate().execute_complete(person.context, person.answers("Approve"), **carried)
+    live()
+    service.program, service.version = THIRD, 4
+    service.show("Stopped")
+    with pytest.raises(AirflowFailException, match=r"(?s)somebody changed it.*STOPPED now because this task had stopped it"):
+        gate().execute(person.context)
+    assert (service.program, service.status) == (THIRD, "Stopped")
+
+
+def test_an_error_of_the_stop_is_seen_while_the_pipeline_still_stops(service: Running, person: Person) -> None:
+    carried = asked(gate(), person)
+    looks = iter(range(3))
+
+    def stops() -> Any:
+        service.error = {"error_code": "CheckpointFailed", "message": "the disk is full"}
+        stopped = service.show("Stopped")
+        stopping = stopped | {"deployment_status": "Stopping"}
+        service.scripted.answers["GET", ""] = lambda: stopping if next(looks, None) is not None else service.scripted.pipelines["p"]
+        return "stopping"
+
+    service.scripted.answers["POST", "stop"] = stops
+    with pytest.raises(AirflowFailException, match=r"(?s)the disk is full.*former program and is RUNNING"):
+        gate().execute_complete(person.context, person.answers("Approve"), **carried)

@@ -19,7 +19,7 @@ from airflow_pipelines.hooks.conditions.requests import (
     StorageClearedCondition,
     TransactionEndedCondition,
 )
-from airflow_pipelines.hooks.conditions.status import StartedCondition, StatusCondition
+from airflow_pipelines.hooks.conditions.status import StartedCondition, StatusCondition, StoppedCondition
 from airflow_pipelines.hooks.conditions.view import ViewCondition
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Request",
     "StartedCondition",
     "StatusCondition",
+    "StoppedCondition",
     "StorageClearedCondition",
     "SyncCondition",
     "TokenCondition",

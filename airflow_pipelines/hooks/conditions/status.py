@@ -72,6 +72,26 @@ def _is_to_be_down(seen: Observation) -> bool:
 
 
 @dataclass(frozen=True)
+class StoppedCondition(Condition):
+    """The pipeline is stopped, with an error or without: for one who goes on from there, whatever it was."""
+
+    kind = "stopped"
+
+    @property
+    def goal(self) -> str:
+        """The end of the stop."""
+        return "the end of the stop"
+
+    def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
+        """Compare the status."""
+        if seen.descriptor is None:
+            return missing()
+        if seen.status is PipelineStatus.STOPPED:
+            return Verdict(Outcome.REACHED, seen.status.name, {"status": seen.status.name})
+        return pending(seen)
+
+
+@dataclass(frozen=True)
 class StartedCondition(StatusCondition):
     """Like StatusCondition, for one who has just asked the pipeline to start: that it is stopped on request fails the wait too."""
 
