@@ -92,6 +92,11 @@ class HostRecord:
     ended_at: datetime | None
     end_reason: str | None = None
 
+    @property
+    def application_name(self) -> str:
+        """What Spark calls the host: a dedicated one is named after its pipeline."""
+        return f"airflow-pipelines {'shared host' if self.deployment is None else self.deployment['pipeline_name']}"
+
 
 class Registry:
     """Reads and writes of the hosts' tables over one SQLAlchemy engine."""

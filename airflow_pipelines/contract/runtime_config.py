@@ -57,6 +57,9 @@ def _inactive(reason: str) -> Effect:
     return Effect(reason, active=False)
 
 
+_MEMORY: Final = Field(pattern=r"^[1-9][0-9]*[kmgt]$")
+_DECIDED: Final = frozenset({"spark.app.name", "spark.master", "spark.submit.deployMode"})
+"""Properties that name the pipeline, or that the connection decides."""
 _TRANSFER: Final = _inactive("copies are made by fsspec, which chooses how it transfers files")
 _CLUSTER: Final = _inactive("no host runs in a cluster that knows this; use a Spark connection")
 _SPARK_THREADS: Final = _inactive("Spark chooses its own threads; 'resources.cpu_cores_max' limits them on a dedicated host")
@@ -267,6 +270,31 @@ class FaultTolerance(_Section):
         return None if value is None else min(max(value, 1), 3600)
 
 
+class SparkSettings(_Section):
+    """The Spark application of a pipeline that has one of its own; an extension of the contract, left out where it is not given."""
+
+    conf: Annotated[
+        dict[str, str],
+        Effect("Spark properties of a dedicated host; no effect on the shared one. They are shown: no place for secrets"),
+    ] = Field(default_factory=dict)
+    packages: Annotated[list[str], Effect("Maven coordinates of what a dedicated host loads (`spark.jars.packages`)")] = Field(
+        default_factory=list
+    )
+    image: Annotated[str | None, Effect("container image of a dedicated host on Kubernetes, driver and executors")] = None
+    driver_memory: Annotated[
+        str | None, Effect("memory of a dedicated host's driver, such as `4g`; `resources.memory_mb_max` wins over it"), _MEMORY
+    ] = None
+    executor_memory: Annotated[str | None, Effect("memory of each executor of a dedicated host, such as `4g`"), _MEMORY] = None
+
+    @field_validator("conf")
+    @classmethod
+    def _not_what_the_service_decides(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if not name.startswith("spark.") or name in _DECIDED:
+                raise ValueError(f"'{name}' is no Spark property that a pipeline can set")
+        return value
+
+
 class RuntimeConfig(_Section):
     """All settings of an incarnation."""
 
@@ -320,6 +348,7 @@ class RuntimeConfig(_Section):
     datafusion_memory_mb: Annotated[int | None, _inactive("ad-hoc queries run on Spark, in the memory of the host")] = Field(
         default=None, ge=1
     )
+    spark: SparkSettings | None = None
     max_rss_mb: Annotated[
         int | None, _inactive("a host's memory is limited by Spark's settings; see 'resources.memory_mb_max'")
     ] = Field(default=None, ge=1)
@@ -344,6 +373,9 @@ class RuntimeConfig(_Section):
         :returns: a JSON value
         """
         wire = self.model_dump(mode="json")
+        if wire["spark"] is None:
+            # Only where it is given: the other keys are the contract's.
+            del wire["spark"]
         storage = wire["storage"]
         if storage is not None and storage["backend"]["config"] is None:
             del storage["backend"]["config"]

@@ -16,18 +16,34 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_pipelines.private_files import PRIVATE_UMASK, make_private_folder, private_opener
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.deployers.base import DedicatedHosts, SubmitError, SubmitRequest, SubmittedProcess, loopback_conf
+from airflow_pipelines.service.deployers.base import (
+    DedicatedHosts,
+    SubmitError,
+    SubmitRequest,
+    SubmittedProcess,
+    loopback_conf,
+    merged_conf,
+)
 from airflow_pipelines.service.deployers.submit import spark_home, submit_environment
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
+
+
+_EXTRAS: Final = {
+    "image": "spark.kubernetes.container.image",
+    "driver_memory": "spark.driver.memory",
+    "executor_memory": "spark.executor.memory",
+    "cores_max": "spark.cores.max",
+}
+"""Extras of a Spark connection that stand for one property each."""
 
 
 class HostSubmitHook(SparkSubmitHook):
@@ -88,7 +104,7 @@ class SparkConnectionSubmitter:
         :raises SubmitError: it could not be started; the message says why
         """
         try:
-            options = _hook_options(request)
+            options = _hook_options(request, connection_conf(self._connection))
             if HostSubmitHook(self._connection, **options).is_cluster_mode:
                 return self._submit_to_cluster(request, options)
             options["conf"] = {**loopback_conf(HostSubmitHook(self._connection, **options).master), **options["conf"]}
@@ -148,8 +164,34 @@ def dedicated_hosts(connection: Connection) -> DedicatedHosts:
     return known[1]
 
 
-def _hook_options(request: SubmitRequest) -> dict[str, Any]:
-    return {"conf": dict(request.conf), "name": request.app_name, "application_args": list(request.arguments)}
+def connection_conf(connection: Connection) -> dict[str, str]:
+    """The Spark properties that a Spark connection asks for, for all pipelines whose hosts are submitted with it. Those that a
+    pipeline's configuration asks for win over them.
+
+    :param connection: its extras ``conf`` (an object of properties), ``packages`` (a list, or a text with commas), ``image``,
+        ``driver_memory``, ``executor_memory`` and ``cores_max``
+    :raises ValueError: an extra has a value that means nothing
+    """
+    extra = connection.extra_dejson
+    given = extra.get("conf") or {}
+    if not isinstance(given, Mapping) or not all(str(name).startswith("spark.") for name in given):
+        raise ValueError('its extra \'conf\' has to be an object of Spark properties, such as {"spark.executor.memory": "4g"}')
+    packages = extra.get("packages")
+    named = {property_: extra.get(name) for name, property_ in _EXTRAS.items()}
+    named["spark.jars.packages"] = ",".join(packages) if isinstance(packages, list) else packages
+    wrong = [name for name, value in {**given, **named}.items() if value and not isinstance(value, (str, int, float, bool))]
+    if wrong:
+        raise ValueError(f"its extras have no text for {', '.join(sorted(wrong))}")
+    return {name: _property(value) for name, value in {**given, **named}.items() if value is not None}
+
+
+def _property(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _hook_options(request: SubmitRequest, own: Mapping[str, str]) -> dict[str, Any]:
+    conf = merged_conf(request.defaults, own, request.conf)
+    return {"conf": conf, "name": request.app_name, "application_args": list(request.arguments)}
 
 
 def _cluster_kind(master: str) -> tuple[str, str]:

@@ -103,7 +103,7 @@ class Host:
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
         # Nothing is kept there, but Spark makes the folder, by default in whatever the working folder is.
         conf = {"spark.sql.warehouse.dir": str(self._settings.home / "spark-warehouse")}
-        spark = build_spark(None if submitted else self._settings.master, f"airflow-pipelines {self._record.kind}", conf)
+        spark = build_spark(None if submitted else self._settings.master, self._record.application_name, conf)
         settings = self._settings
         limits = QueryLimits(
             time_s=settings.query_timeout_s, result_bytes=settings.query_result_bytes, at_once=settings.query_concurrency

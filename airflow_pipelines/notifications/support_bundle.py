@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
@@ -43,6 +44,10 @@ class SupportBundleNotifier(BaseNotifier):
         self.pipeline_name = pipeline_name
         self.pipeline_conn_id = pipeline_conn_id
         self.file_conn_id = file_conn_id
+
+    def __call__(self, *args: Any) -> None:
+        """Notify. One notifier may be that of many tasks, so what is rendered for one of them is kept from the others."""
+        super(SupportBundleNotifier, copy(self)).__call__(*args)
 
     def notify(self, context: Context) -> None:
         """Collect and write.

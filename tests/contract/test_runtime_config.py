@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from airflow_pipelines.contract.runtime_config import RuntimeConfig, effects, zone_offset_us
 
@@ -72,6 +73,23 @@ def test_a_repr_shows_no_secret() -> None:
     sync = {"bucket": "b", "access_key": "hush", "secret_key": "hush"}
     config = RuntimeConfig.model_validate({"env": {"A": "hush"}, "storage": {"backend": {"config": {"sync": sync}}}})
     assert "hush" not in repr(config)
+
+
+def test_spark_of_a_pipelines_own_is_left_out_where_it_is_not_given() -> None:
+    assert "spark" not in RuntimeConfig().to_wire()
+    given = {"spark": {"conf": {"spark.executor.cores": "2"}, "packages": ["g:a:1"], "driver_memory": "4g"}}
+    assert (
+        RuntimeConfig.from_stored(RuntimeConfig.model_validate(given).to_wire()).spark == RuntimeConfig.model_validate(given).spark
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"conf": {"executor.cores": "2"}}, {"conf": {"spark.master": "local"}}, {"driver_memory": "lots"}, {"jars": ["x"]}],
+)
+def test_spark_properties_that_a_pipeline_cannot_set_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        RuntimeConfig.model_validate({"spark": wrong})
 
 
 def test_each_field_has_its_line_in_the_documentation(repository: Path) -> None:

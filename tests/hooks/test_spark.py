@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -137,3 +138,52 @@ def test_the_same_connection_is_the_same_way_to_submit() -> None:
     assert one.name == "dedicated:one"
     assert dedicated_hosts(connection("local[1]", conn_id="one")) is one
     assert dedicated_hosts(connection("local[2]", conn_id="one")) is not one
+
+
+def test_a_connection_says_what_all_its_pipelines_get_and_a_pipeline_what_it_gets(
+    request_: SubmitRequest, spark_submit: Path
+) -> None:
+    extras = {
+        "conf": {"spark.executor.cores": 2, "spark.dynamicAllocation.enabled": True},
+        "packages": ["g:a:1", "g:b:2"],
+        "image": "spark:4.2",
+        "driver_memory": "3g",
+        "executor_memory": "5g",
+        "cores_max": 12,
+        "spark-binary": "spark3-submit",
+    }
+    request = replace(
+        request_,
+        conf={"spark.executor.memory": "7g"},
+        defaults={"spark.driver.memory": "1g", "spark.cores.max": "8"},
+    )
+    process = SparkConnectionSubmitter(connection("local[2]", **extras)).submit(request)
+    try:
+        told = text_of(request.log_path, 3)
+    finally:
+        assert process.pid is not None
+        os.killpg(process.pid, signal.SIGKILL)
+    for expected in (
+        "spark.executor.cores=2",
+        "spark.dynamicAllocation.enabled=true",
+        "spark.jars.packages=g:a:1,g:b:2",
+        "spark.kubernetes.container.image=spark:4.2",
+        "spark.driver.memory=3g",
+        "spark.executor.memory=7g",
+        "spark.cores.max=12",
+        "--name airflow-pipelines p",
+    ):
+        assert expected in told
+
+
+@pytest.mark.parametrize(
+    ("extras", "message"),
+    [
+        ({"conf": ["spark.a"]}, "its extra 'conf' has to be an object of Spark properties"),
+        ({"conf": {"executor.memory": "1g"}}, "its extra 'conf' has to be an object of Spark properties"),
+        ({"image": {"name": "x"}}, "its extras have no text for spark.kubernetes.container.image"),
+    ],
+)
+def test_extras_that_mean_nothing_are_refused(request_: SubmitRequest, extras: dict[str, Any], message: str) -> None:
+    with pytest.raises(SubmitError, match=message):
+        SparkConnectionSubmitter(connection("local[2]", **extras)).submit(request_)

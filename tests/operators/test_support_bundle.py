@@ -35,6 +35,8 @@ def test_the_notifier_is_about_the_pipeline_of_the_task_that_failed(bundled: Scr
     context: Any = {"task": task, "run_id": "manual", "ti": SimpleNamespace(try_number=2, task=task), "dag": None}
     notifier(context)
     assert (tmp_path / "manual-2.zip").read_bytes() == BUNDLE
+    notifier(context | {"run_id": "other"})
+    assert (tmp_path / "other-2.zip").exists(), "the notifier of default_args is that of many tasks"
     with pytest.raises(AirflowFailException, match="pipeline_name is empty"):
         SupportBundleNotifier(path=str(tmp_path / "x.zip")).notify({})
     SupportBundleNotifier(path=str(tmp_path / "x.zip"), pipeline_name="p").notify({})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID
@@ -22,6 +22,7 @@ class SubmitRequest:
     :param arguments: the script's arguments
     :param master: the Spark master; None leaves it to the submitter
     :param conf: Spark properties
+    :param defaults: Spark properties that give way to those of a submitter's own
     :param environment: the settings for the host; nothing in it is secret
     :param log_path: the file that takes the host's output
     """
@@ -35,6 +36,7 @@ class SubmitRequest:
     conf: Mapping[str, str]
     environment: Mapping[str, str]
     log_path: Path
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,21 @@ class Deployers:
     def of_kind(self, kind: str) -> Deployer:
         """A deployer that can take down what runs on a host of ``kind``, whoever deployed it."""
         return self.by_name.get(kind) or self.by_name[self.default]
+
+
+_OPTIONS_OF_JAVA = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
+
+def merged_conf(*layers: Mapping[str, str]) -> dict[str, str]:
+    """Spark properties of several layers, of which later ones win; options of the JVM add up.
+
+    :param layers: the properties, the weakest first
+    """
+    merged: dict[str, str] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            merged[name] = f"{merged[name]} {value}" if name in _OPTIONS_OF_JAVA and name in merged else value
+    return merged
 
 
 def loopback_conf(master: str | None) -> dict[str, str]:

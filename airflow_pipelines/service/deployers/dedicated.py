@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 from uuid6 import uuid7
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import HostRecord
-from airflow_pipelines.contract.runtime_config import RuntimeConfig
+from airflow_pipelines.contract.runtime_config import RuntimeConfig, SparkSettings
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
@@ -36,8 +39,10 @@ class DedicatedDeployer:
 
     def deploy(self, host_id: UUID, deployment: Deployment) -> None:
         """Submit the host, which takes its deployment from its row."""
-        master, conf = spark_conf(deployment.config(), self._master, self._settings.driver_memory)
-        self._launcher.launch(KIND, host_id=host_id, deployment=deployment, master=master, conf=conf)
+        spark = spark_properties(deployment.config(), self._master, self._settings.driver_memory)
+        self._launcher.launch(
+            KIND, host_id=host_id, deployment=deployment, master=spark.master, conf=spark.conf, defaults=spark.defaults
+        )
 
     def take_down(self, host: HostRecord, deployment_id: UUID) -> bool:  # noqa: ARG002 - the host runs nothing else
         """End the host's row, so that it ends itself wherever it is, and kill it when it is on this machine."""
@@ -65,22 +70,50 @@ class DedicatedDeployer:
         return gone
 
 
-def spark_conf(config: RuntimeConfig, master: str | None, driver_memory: str) -> tuple[str | None, dict[str, str]]:
-    """The Spark master and properties that ``workers`` and ``resources`` mean.
+@dataclass(frozen=True, slots=True)
+class SparkProperties:
+    """What a pipeline's configuration means to Spark.
 
-    Cores limit the threads of a local master and the cores of any other; memory is the driver's, in whose process a pipeline's
-    small state lives.
+    :param master: the Spark master, None when the submitter knows it
+    :param conf: the properties that the configuration asks for
+    :param defaults: properties that give way to those of a connection
+    """
+
+    master: str | None
+    conf: Mapping[str, str]
+    defaults: Mapping[str, str]
+
+
+def spark_properties(config: RuntimeConfig, master: str | None, driver_memory: str) -> SparkProperties:
+    """The Spark master and properties that ``workers``, ``resources`` and ``spark`` mean.
+
+    Cores limit the threads of a local master and the cores of any other; where nothing is said of them a pipeline takes as many as
+    it has workers, and not all that there are. Memory is the driver's, in whose process a pipeline's small state lives.
 
     :param config: the pipeline's runtime configuration
     :param master: the Spark master as configured, None when the submitter knows it
     :param driver_memory: the driver's memory where ``config`` does not say, such as ``2g``
     """
-    conf = {"spark.driver.memory": driver_memory, "spark.sql.shuffle.partitions": str(config.workers)}
+    most = config.resources.cpu_cores_max
+    cores = config.workers if most is None else max(1, int(most))
+    conf = {"spark.sql.shuffle.partitions": str(config.workers), **_application(config.spark or SparkSettings())}
     if config.resources.memory_mb_max is not None:
         conf["spark.driver.memory"] = f"{config.resources.memory_mb_max}m"
-    if config.resources.cpu_cores_max is not None:
-        count = max(1, int(config.resources.cpu_cores_max))
-        if master is not None and master.startswith("local"):
-            return f"local[{count}]", conf
-        conf["spark.cores.max"] = str(count)
-    return master, conf
+    defaults = {"spark.driver.memory": driver_memory}
+    if master is not None and master.startswith("local"):
+        if most is None:
+            cores = min(cores, os.cpu_count() or 1)
+        return SparkProperties(master if most is None and master != "local[*]" else f"local[{cores}]", conf, defaults)
+    (defaults if most is None else conf)["spark.cores.max"] = str(cores)
+    return SparkProperties(master, conf, defaults)
+
+
+def _application(settings: SparkSettings) -> dict[str, str]:
+    """The properties of a pipeline's own Spark settings."""
+    named = {
+        "spark.jars.packages": ",".join(settings.packages) or None,
+        "spark.kubernetes.container.image": settings.image,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.executor.memory": settings.executor_memory,
+    }
+    return {**settings.conf, **{name: value for name, value in named.items() if value is not None}}

@@ -19,7 +19,14 @@ from airflow_pipelines.contract.registry import HostRecord, HostRow, Registry
 from airflow_pipelines.host.store_address import hand_over
 from airflow_pipelines.private_files import make_private_folder
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, Submitter, loopback_conf
+from airflow_pipelines.service.deployers.base import (
+    SubmitError,
+    SubmitRequest,
+    SubmittedProcess,
+    Submitter,
+    loopback_conf,
+    merged_conf,
+)
 from airflow_pipelines.service.housekeeping import Housekeeping, spark_folder
 from airflow_pipelines.settings import PREFIX, Settings
 
@@ -49,6 +56,7 @@ class Launcher:
         deployment: Deployment | None = None,
         master: str | None,
         conf: Mapping[str, str],
+        defaults: Mapping[str, str] | None = None,
     ) -> None:
         """Submit a host. Launching the same host twice submits it once, and so does launching the shared host while the store has
         one.
@@ -58,6 +66,7 @@ class Launcher:
         :param deployment: what a dedicated host runs
         :param master: the Spark master, None when the submitter knows it
         :param conf: Spark properties
+        :param defaults: Spark properties that give way to those of a submitter's own
         :raises SubmitError: when it cannot be submitted; the row is ended then, so that nobody waits for the host
         """
         host_id = host_id or uuid7()
@@ -85,7 +94,7 @@ class Launcher:
         self._housekeeping.tidy()
         try:
             hand_over(self._settings, host_id)
-            process = self._submitter.submit(self._request(row, deployment, master, conf))
+            process = self._submitter.submit(self._request(row, master, conf, defaults or {}))
         except (SubmitError, OSError) as error:
             self._registry.update(host_id, pid=None, machine=None)
             self._registry.end(host_id)
@@ -95,18 +104,21 @@ class Launcher:
         self._note_process(host_id, process)
 
     def _request(
-        self, row: HostRecord, deployment: Deployment | None, master: str | None, conf: Mapping[str, str]
+        self,
+        row: HostRecord,
+        master: str | None,
+        conf: Mapping[str, str],
+        defaults: Mapping[str, str],
     ) -> SubmitRequest:
         settings = self._settings
-        name = "shared host" if deployment is None else deployment.pipeline_name
         return SubmitRequest(
             host_id=row.host_id,
             kind=row.kind,
-            app_name=f"airflow-pipelines {name}",
+            app_name=row.application_name,
             script=HOST_SCRIPT,
             arguments=("--host-id", str(row.host_id)),
             master=master,
-            conf=loopback_conf(master) | self._java_properties(row.host_id, master) | dict(conf),
+            conf=merged_conf(loopback_conf(master), self._java_properties(row.host_id, master), conf),
             environment={
                 f"{PREFIX}HOME": str(settings.home),
                 f"{PREFIX}STORAGE": str(settings.storage),
@@ -120,6 +132,7 @@ class Launcher:
                 f"{PREFIX}CONNECTOR_CONNECTIONS": ",".join(settings.connector_connections),
             },
             log_path=Path(row.log_path),
+            defaults=defaults,
         )
 
     def _java_properties(self, host_id: UUID, master: str | None) -> dict[str, str]:

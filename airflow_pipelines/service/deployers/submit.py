@@ -13,7 +13,7 @@ from airflow_pipelines.class_archive import java_options
 from airflow_pipelines.pins import SetupError, check_spark_packages, find_java
 from airflow_pipelines.private_files import OUTPUT_UMASK, PRIVATE_UMASK, current_umask, make_private_folder, private_opener
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
+from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, merged_conf
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 """The folder that must be on PYTHONPATH for ``airflow_pipelines`` to be importable."""
@@ -68,7 +68,7 @@ def submit_command(request: SubmitRequest, home: Path) -> list[str]:
     command = [str(home / "bin" / "spark-submit"), "--name", request.app_name]
     if request.master is not None:
         command += ["--master", request.master]
-    for key, value in sorted(request.conf.items()):
+    for key, value in sorted(merged_conf(request.defaults, request.conf).items()):
         command += ["--conf", f"{key}={value}"]
     return [*command, str(request.script), *request.arguments]
 

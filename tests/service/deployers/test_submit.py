@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import stat
 import sys
@@ -20,14 +21,16 @@ from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.database import open_database
 from airflow_pipelines.host.store_address import database_url
 from airflow_pipelines.program.sources import ProgramSource
-from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
-from airflow_pipelines.service.deployers.dedicated import spark_conf
+from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, merged_conf
+from airflow_pipelines.service.deployers.dedicated import SparkProperties, spark_properties
 from airflow_pipelines.service.deployers.launch import HOST_SCRIPT, Launcher
 from airflow_pipelines.service.deployers.submit import LocalSubmitter, spark_home, submit_command, submit_environment
 from airflow_pipelines.service.housekeeping import Housekeeping
 from airflow_pipelines.settings import Settings
 
 HOST = UUID(int=5)
+PARTITIONS = {"spark.sql.shuffle.partitions": "8"}
+MEMORY = {"spark.driver.memory": "4g"}
 
 
 class Recorder:
@@ -132,34 +135,60 @@ def test_the_address_of_the_store_goes_by_a_private_file_only(tmp_path: Path, en
     assert (Path(environment["PYTHONPATH"].split(":")[0]) / "airflow_pipelines").is_dir()
 
 
+CORES = os.cpu_count() or 1
+
+
 @pytest.mark.parametrize(
-    ("config", "master", "expected_master", "expected"),
+    ("config", "master", "expected"),
     [
-        ({}, "local[*]", "local[*]", {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8"}),
+        # Nothing said: as many cores as there are workers, and not all of the machine or the cluster.
+        ({}, "local[*]", SparkProperties(f"local[{min(8, CORES)}]", PARTITIONS, MEMORY)),
+        ({}, "local[2]", SparkProperties("local[2]", PARTITIONS, MEMORY)),
+        ({}, "spark://h:7077", SparkProperties("spark://h:7077", PARTITIONS, MEMORY | {"spark.cores.max": "8"})),
+        ({}, None, SparkProperties(None, PARTITIONS, MEMORY | {"spark.cores.max": "8"})),
         (
             {"workers": 2, "resources": {"cpu_cores_max": 3, "memory_mb_max": 900}},
             "local[*]",
-            "local[3]",
-            {"spark.driver.memory": "900m", "spark.sql.shuffle.partitions": "2"},
+            SparkProperties("local[3]", {"spark.driver.memory": "900m", "spark.sql.shuffle.partitions": "2"}, MEMORY),
         ),
         (
             {"resources": {"cpu_cores_max": 0.5}},
             "spark://h:7077",
-            "spark://h:7077",
-            {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8", "spark.cores.max": "1"},
+            SparkProperties("spark://h:7077", PARTITIONS | {"spark.cores.max": "1"}, MEMORY),
         ),
         (
-            {"resources": {"cpu_cores_max": 4}},
+            {
+                "spark": {
+                    "conf": {"spark.executor.cores": "2", "spark.driver.memory": "1g"},
+                    "packages": ["g:a:1", "g:b:2"],
+                    "image": "spark:4.2",
+                    "driver_memory": "3g",
+                    "executor_memory": "5g",
+                }
+            },
             None,
-            None,
-            {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8", "spark.cores.max": "4"},
+            SparkProperties(
+                None,
+                PARTITIONS
+                | {
+                    "spark.executor.cores": "2",
+                    "spark.driver.memory": "3g",
+                    "spark.executor.memory": "5g",
+                    "spark.jars.packages": "g:a:1,g:b:2",
+                    "spark.kubernetes.container.image": "spark:4.2",
+                },
+                MEMORY | {"spark.cores.max": "8"},
+            ),
         ),
     ],
 )
-def test_resources_become_spark_conf(
-    config: Any, master: str | None, expected_master: str | None, expected: dict[str, str]
-) -> None:
-    assert spark_conf(RuntimeConfig.model_validate(config), master, "4g") == (expected_master, expected)
+def test_a_configuration_becomes_spark_properties(config: Any, master: str | None, expected: SparkProperties) -> None:
+    assert spark_properties(RuntimeConfig.model_validate(config), master, "4g") == expected
+
+
+def test_later_layers_win_but_options_of_the_jvm_add_up() -> None:
+    java = "spark.driver.extraJavaOptions"
+    assert merged_conf({"a": "1", java: "-Xss1m"}, {"a": "2", java: "-Da=b"}) == {"a": "2", java: "-Xss1m -Da=b"}
 
 
 def test_no_java_is_said_before_anything_is_started(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
