@@ -39,7 +39,7 @@ export function Change({ change, isRunning, decision }) {
       <p>${summary(change)} ${isRunning ? "The pipeline goes on with its program until then." : "The pipeline does not process anything until then."}</p></header>
     ${plan?.refusals.map((refusal) => html`<div class="banner tone-bad" role="alert"><${Icon} name="bad" /><div><strong>Refused: the pipeline does not start with it.</strong> ${refusal.message}</div></div>`)}
     <${Effects} change=${change} />
-    <${Declarations} plan=${plan} />
+    <${Declarations} plan=${plan} isRunning=${isRunning} />
     <${Files} files=${plan?.files ?? []} />
     <${Programs} programs=${change.programs} />
     <${Review} key=${JSON.stringify(change.programs)} change=${change} ...${decision} />
@@ -126,10 +126,10 @@ function operatorText(operator) {
   return parts.join("; ") || (operator.change === "removed" ? "is dropped" : "has no state");
 }
 
-function Declarations({ plan }) {
+function Declarations({ plan, isRunning }) {
   const relations = Object.entries(plan?.relations ?? {}).sort(byOrder);
   if (relations.length === 0) return null;
-  return html`<div class="sides"><div class="sides-head" aria-hidden="true"><span>${"Running program"}</span><span>New program</span></div>
+  return html`<div class="sides"><div class="sides-head" aria-hidden="true"><span>${isRunning ? "Running program" : "Program of the checkpoint"}</span><span>New program</span></div>
     ${relations.map(([name, relation]) => html`<${Declaration} key=${name} name=${name} relation=${relation} />`)}
     <p class="muted">What is not listed is declared in the same way in both programs.</p></div>`;
 }

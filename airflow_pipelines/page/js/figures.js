@@ -18,7 +18,7 @@ export function figuresOf(activity) {
     outputs: means(activity.outputs),
     relations: means(activity.relations),
     shares: sharesOf(means(activity.views_ms)),
-    busy: mean((activity.busy ?? []).slice(-recent)),
+    busy: atMostAll(mean((activity.busy ?? []).slice(-recent))),
     rowsPerSecond: mean((activity.rows_per_second ?? []).slice(-recent)),
   };
 }
@@ -27,6 +27,9 @@ function sharesOf(times) {
   const total = Object.values(times).reduce((sum, time) => sum + (time ?? 0), 0);
   return total > 0 ? Object.fromEntries(Object.entries(times).map(([name, time]) => [name, (time ?? 0) / total])) : {};
 }
+
+/** A step counts where it ended, so that the share of a short interval may be more than all of it. */
+export const atMostAll = (part) => (part === null ? null : Math.min(1, part));
 
 function mean(values) {
   const known = values.filter((value) => value !== null && value !== undefined);

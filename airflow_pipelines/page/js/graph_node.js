@@ -4,7 +4,7 @@ import { classes, html, memo } from "./html.js";
 import { brief, duration, rate, share, whole } from "./format.js";
 import { NODE_WIDTH } from "./graph_layout.js";
 
-const NAME_LETTERS = 23;
+const NAME_LETTERS = 21;
 const LINE_LETTERS = 27;
 const CUT = 9;
 

@@ -45,6 +45,7 @@ export function PipelinePage({ name, view, service, face, review, onDecided, onK
   const isFed = isUp(status.data?.deployment_status);
   const figures = usePolled(isFed ? (signal) => loadFigures(service, name, signal) : null, FIGURES_MS, [...key, isFed]);
   const session = usePolled(face === "service" ? service.session : null, SESSION_MS, [service.connection.api]);
+  const [notice, setNotice] = useState(null);
   const failure = status.error ?? program.error;
   if (failure?.kind === "key") onKeyError(failure);
 
@@ -57,12 +58,13 @@ export function PipelinePage({ name, view, service, face, review, onDecided, onK
     <${Crumbs} name=${name} connection=${face === "airflow" ? service.connection.label : null} />
     ${status.error && html`<${Stale} error=${status.error} at=${status.at} now=${now} onRetry=${status.reload} />`}
     <${Head} descriptor=${descriptor} state=${state} figures=${figures.data} now=${now} />
+    ${notice && html`<div class="banner tone-ok" role="status"><${Icon} name="ok" /><div>${notice}</div></div>`}
     <${Errors} descriptor=${descriptor} figures=${figures} isFed=${isFed} />
     ${!program.data
       ? program.error ? html`<${Problem} title="The program cannot be shown" error=${program.error} onRetry=${program.reload} />` : html`<${Loading} what="the program" />`
       : html`<${Picture} service=${service} name=${name} descriptor=${descriptor} figures=${figures.data} change=${change} isPending=${pending !== null} view=${view} />`}
     ${change && html`<${Change} change=${change} isRunning=${pending === null}
-      decision=${{ face, review, obstacle: obstacleOf(face, session.data), decide: decider(face, service, name, review, () => { status.reload(); onDecided(); }) }} />`}
+      decision=${{ face, review, obstacle: obstacleOf(face, session.data), decide: decider(face, service, name, review), onDone: (text) => { setNotice(text); status.reload(); onDecided(); } }} />`}
     ${isFed && html`<section class="card"><${Steps} steps=${figures.data?.steps ?? null} activity=${figures.data?.activity ?? null} theme=${theme} /></section>`}
     <${Tabs} view=${view} service=${service} name=${name} descriptor=${descriptor} isFed=${isFed} now=${now} />
   </main>`;
@@ -85,12 +87,11 @@ function pendingOf(descriptor) {
 const obstacleOf = (face, session) =>
   face === "service" && session && session.role !== "write" ? "This API key may only read. Approving takes one with the role “write”." : null;
 
-function decider(face, service, name, review, after) {
+function decider(face, service, name, review) {
   return async (option, change) => {
     if (face === "airflow") await answerReview(review, option);
     else if (option === "approve") await service.approve(name, change.programs);
     else await service.stop(name);
-    after();
   };
 }
 

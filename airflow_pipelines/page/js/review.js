@@ -15,11 +15,13 @@ import { OutsideLink } from "./outside.js";
  * @param {?Object} properties.review the request that waits in Airflow
  * @param {?string} properties.obstacle why nobody can decide here
  * @param {function(string, Object): Promise} properties.decide what sends the decision
+ * @param {function(string): void} properties.onDone it was sent; with what that means
  */
-export function Review({ change, face, review, obstacle, decide }) {
+export function Review({ change, face, review, obstacle, decide, onDone }) {
   const [asked, setAsked] = useState(null);
   const [isSending, setSending] = useState(false);
-  const [outcome, setOutcome] = useState(null);
+  const [isSent, setSent] = useState(false);
+  const [refusal, setRefusal] = useState(null);
   const choices = face === "airflow" ? airflowChoices(review) : SERVICE_CHOICES;
   const reason = obstacle ?? (face === "airflow" ? airflowObstacle(review, change) : null);
 
@@ -27,27 +29,29 @@ export function Review({ change, face, review, obstacle, decide }) {
     setSending(true);
     try {
       await decide(asked.option, change);
-      setOutcome({ isGood: true, text: asked.done });
+      setSent(true);
+      onDone(asked.done);
     } catch (error) {
-      setOutcome({ isGood: false, text: refusalText(error) });
+      setRefusal(refusalText(error));
     } finally {
       setSending(false);
       setAsked(null);
     }
   };
 
-  if (outcome?.isGood) return html`<footer class="review"><p role="status" class="tone-ok"><${Icon} name="ok" />${outcome.text}</p></footer>`;
+  // The page says that it was sent, and this part goes when the pipeline has moved.
+  if (isSent) return null;
   return html`<footer class="review">
     ${review && html`<p class="muted">${review.subject}. Task <code>${review.task_id}</code> of DAG <code>${review.dag_id}</code> waits since ${clock(review.created_at)}
       ${review.assigned_users?.length > 0 && html`, for ${review.assigned_users.map(({ name, id }) => name ?? id).join(", ")}`}. <${OutsideLink} path=${review.page}>Open it in Airflow<//></p>`}
-    ${outcome && html`<p role="alert" class="tone-bad"><${Icon} name="bad" />${outcome.text}</p>`}
+    ${refusal && html`<p role="alert" class="tone-bad"><${Icon} name="bad" />${refusal}</p>`}
     ${reason
       ? html`<p role="note"><${Icon} name="warn" />${reason}</p>`
       : asked
         ? html`<div class="confirm" role="group" aria-label="Confirm"><p>${asked.question}</p>
             <button type="button" class=${asked.style} disabled=${isSending} autofocus onClick=${send}>${isSending ? "Sending …" : asked.confirm}</button>
             <button type="button" disabled=${isSending} onClick=${() => setAsked(null)}>Back</button></div>`
-        : html`<div class="choices">${choices.map((choice) => html`<button type="button" class=${choice.style} onClick=${() => { setOutcome(null); setAsked(choice); }}>${choice.label}</button>`)}</div>`}
+        : html`<div class="choices">${choices.map((choice) => html`<button type="button" class=${choice.style} onClick=${() => { setRefusal(null); setAsked(choice); }}>${choice.label}</button>`)}</div>`}
   </footer>`;
 }
 

@@ -31,6 +31,7 @@ export const Sparkline = memo(function Sparkline({ values, label }) {
   const text = `${label}: ${rate(known.at(-1))} now, at most ${rate(Math.max(...known))}`;
   return html`<svg class="sparkline" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${text}>
     <title>${text}</title>
+    <path class="base" d=${`M0 ${HEIGHT - 2}H${WIDTH}`} vector-effect="non-scaling-stroke" />
     <path d=${sparklinePath(values)} vector-effect="non-scaling-stroke" />
   </svg>`;
 });

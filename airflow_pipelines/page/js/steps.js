@@ -3,6 +3,7 @@
 import { html, useMemo } from "./html.js";
 import { Chart, colour, seriesColour, uPlot } from "./chart.js";
 import { counted, millis, rate, share, UNKNOWN, whole } from "./format.js";
+import { atMostAll } from "./figures.js";
 import { Empty } from "./states.js";
 
 const SHOWN_VIEWS = 5;
@@ -79,11 +80,11 @@ function stepOptions(names, rows) {
   };
 }
 
-const activityData = ({ t, rows_per_second: rows, busy }) => [t.map((end) => end / 1000), rows, busy];
+const activityData = ({ t, rows_per_second: rows, busy }) => [t.map((end) => end / 1000), rows, busy.map(atMostAll)];
 
 function activityOptions() {
   return {
-    scales: { rows: { range: (_, __, highest) => [0, (highest || 1) * 1.1] }, busy: { range: (_, __, highest) => [0, Math.max(1, highest ?? 0)] } },
+    scales: { rows: { range: (_, __, highest) => [0, (highest || 1) * 1.1] }, busy: { range: [0, 1] } },
     axes: [
       { values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] },
       { scale: "rows", size: 62, values: (_, splits) => splits.map(rate) },

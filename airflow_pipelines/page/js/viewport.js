@@ -2,6 +2,8 @@
 
 const CLOSEST = 2.2;
 const FARTHEST = 0.05;
+/** The place on the right that the buttons take. */
+const BUTTONS = 44;
 const READABLE = 0.55;
 const COMFORTABLE = 0.75;
 
@@ -32,8 +34,9 @@ export class Viewport {
   fit(size) {
     const box = this.svg.getBoundingClientRect();
     if (!box.width || !box.height) return;
-    this.scale = clamp(Math.min(box.width / size.width, box.height / size.height, 1.15));
-    this.x = (box.width - size.width * this.scale) / 2;
+    const width = box.width - BUTTONS;
+    this.scale = clamp(Math.min(width / size.width, box.height / size.height, 1.15));
+    this.x = (width - size.width * this.scale) / 2;
     this.y = (box.height - size.height * this.scale) / 2;
     this.isMoved = false;
     this.#apply();
