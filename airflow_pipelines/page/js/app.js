@@ -17,10 +17,11 @@ function App() {
   const [choice, setChoice, theme] = useTheme();
   const [failure, dismiss] = useErrorBoundary((fault) => console.error(fault.stack));
   const { data: context, error, reload } = usePolled(loadContext, 0, []);
+  const [hasKey, setHasKey] = useState(() => apiKey.get() !== null);
   const shown = failure
     ? html`<main class="page"><${Problem} title="This page has a fault" error=${failure} onRetry=${dismiss} /></main>`
     : context
-      ? html`<${Face} context=${context} theme=${theme} />`
+      ? html`<${Face} context=${context} theme=${theme} onKey=${setHasKey} />`
       : html`<main class="page">${error ? html`<${ContextProblem} error=${error} onRetry=${reload} />` : html`<${Loading} what="pipelines" />`}</main>`;
   // Airflow has a frame of its own around the page.
   const header = context?.face !== "airflow" && html`<header class="top">
@@ -29,7 +30,7 @@ function App() {
       <label class="theme">Theme <select value=${choice} onChange=${(event) => setChoice(event.target.value)}>${THEMES.map(
         (name) => html`<option value=${name}>${name}</option>`,
       )}</select></label>
-      ${context?.needs_key && apiKey.get() && html`<button type="button" class="quiet" onClick=${() => { apiKey.forget(); location.reload(); }}>Forget key</button>`}
+      ${context?.needs_key && hasKey && html`<button type="button" class="quiet" onClick=${() => { apiKey.forget(); location.reload(); }}>Forget key</button>`}
     </header>`;
   return html`${header}${shown}`;
 }
@@ -39,7 +40,7 @@ function ContextProblem({ error, onRetry }) {
   return html`<${Problem} title=${title ?? "The service does not answer"} error=${error} onRetry=${onRetry} />`;
 }
 
-function Face({ context, theme }) {
+function Face({ context, theme, onKey }) {
   const isService = context.face === "service";
   const [round, setRound] = useState(0);
   const [refused, setRefused] = useState(null);
@@ -49,12 +50,15 @@ function Face({ context, theme }) {
     const had = apiKey.get() !== null;
     apiKey.forget();
     // After the drawing that is under way.
-    setTimeout(() => setRefused(had ? error.message : null));
-    setTimeout(() => setRound((before) => before + 1));
+    setTimeout(() => {
+      setRefused(had ? error.message : null);
+      setRound((before) => before + 1);
+      onKey(false);
+    });
   }, []);
 
   if (context.needs_key && !apiKey.get()) {
-    return html`<main class="page"><${KeyForm} refused=${refused} onKey=${() => { setRefused(null); setRound(round + 1); }} /></main>`;
+    return html`<main class="page"><${KeyForm} refused=${refused} onKey=${() => { setRefused(null); setRound(round + 1); onKey(true); }} /></main>`;
   }
   if (services.length === 0) {
     return html`<main class="page"><${Empty} title="No connection">Add a connection of the type “Airflow Pipelines” in Airflow’s Admin, Connections.<//></main>`;
