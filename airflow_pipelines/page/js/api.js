@@ -91,12 +91,13 @@ export class Pipelines {
   }
 
   #call(path, options) {
-    return call(`${this.connection.api}${path}`, { ...options, key: this.takesKey ? apiKey.get() : null });
+    return call(`${this.connection.api}${path}`, { ...options, takesKey: this.takesKey });
   }
 }
 
-async function call(path, { method = "GET", body, key = null, signal } = {}) {
+async function call(path, { method = "GET", body, takesKey = false, signal } = {}) {
   const headers = {};
+  const key = takesKey ? apiKey.get() : null;
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const limit = AbortSignal.timeout(LIMIT_MS);
@@ -116,7 +117,7 @@ async function call(path, { method = "GET", body, key = null, signal } = {}) {
   }
   const content = await contentOf(answer);
   if (answer.ok) return content;
-  throw refusal(answer.status, content, key);
+  throw refusal(answer.status, content, takesKey);
 }
 
 async function contentOf(answer) {
@@ -128,12 +129,12 @@ async function contentOf(answer) {
   }
 }
 
-function refusal(status, content, key) {
+function refusal(status, content, takesKey) {
   const code = content?.error_code ?? "";
   const message = content?.message ?? detailOf(content) ?? `The service answered with status ${status}`;
-  if (status === 401) return new ApiError(message, code === "Unauthorized" || key !== null ? "key" : "session", status, code);
+  if (status === 401) return new ApiError(message, takesKey ? "key" : "session", status, code);
   if (status === 403) return new ApiError(message, "forbidden", status, code);
-  return new ApiError(message, status >= 502 && code !== "AwaitingApproval" && !content ? "network" : "answer", status, code);
+  return new ApiError(message, "answer", status, code);
 }
 
 /** What Airflow's own API says of an error. */

@@ -73,9 +73,15 @@ function relationRows({ plan }) {
     .sort(byOrder)
     .map(([name, relation]) => ({
       kind: relation.kind, name, what: relation.change,
-      text: relation.change === "connectors" ? "keeps its rows; only its connectors are others" : RELATION_TEXTS[`${relation.change} ${relation.kind}`],
+      text: relationText(relation, plan.evaluated[name]),
       ...costs(plan, name),
     }));
+}
+
+function relationText({ change, kind }, evaluation) {
+  if (change === "connectors") return "keeps its rows; only its connectors are others";
+  if (kind === "view" && change !== "removed" && !evaluation) return "needs no evaluation: what is stored fits";
+  return RELATION_TEXTS[`${change} ${kind}`];
 }
 
 function costs(plan, name) {
