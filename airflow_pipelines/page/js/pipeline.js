@@ -111,6 +111,7 @@ function Head({ descriptor, state, figures, now }) {
   const metrics = figures?.stats?.global_metrics;
   const means = figuresOf(figures?.activity);
   const newest = (descriptor.storage_status_details?.checkpoints ?? []).map(({ uuid }) => uuidMoment(uuid)).filter(Boolean).sort().at(-1) ?? null;
+  const synced = moment(descriptor.storage_status_details?.last_sync?.synced_at);
   const facts = [
     ["Rows", metrics && rate(means.rowsPerSecond)],
     ["Lag", metrics && lag(worstLag(figures.stats))],
@@ -119,6 +120,7 @@ function Head({ descriptor, state, figures, now }) {
     ["Memory of the host", metrics && bytes(metrics.rss_bytes)],
     ["Stored", metrics && bytes(metrics.storage_bytes)],
     ["Checkpoint", newest ? html`<span title=${exact(newest)}>${age(newest, now)} ago</span>` : "none"],
+    ["Sync", synced && html`<span title=${exact(synced)}>${age(synced, now)} ago</span>`],
   ].filter(([, value]) => value);
   return html`<section class="head">
     <div class="title"><h1 aria-hidden="true">${descriptor.name}</h1><${StatePill} state=${state} /><span class="muted" title=${exact(since)}>for ${age(since, now)}</span>
