@@ -25,6 +25,7 @@ from airflow_pipelines.operators.base import airflow_errors
 from airflow_pipelines.operators.diff import change_fingerprint, change_xcom, changes_something, review_xcom
 from airflow_pipelines.operators.gated_change import APPROVAL, ApprovedChange, GatedChange
 from airflow_pipelines.operators.modification import Modification, check_program_arguments, config_changes
+from airflow_pipelines.operators.object_store import with_object_store
 from airflow_pipelines.operators.plan import UP, check_accepted, planned_change, running_descriptor
 from airflow_pipelines.operators.request import Answer, check_request, write_request
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
@@ -75,6 +76,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     :param description: a description
     :param runtime_config: the values to change of the runtime configuration, in wire form
     :param secret_conn_ids: Airflow connections that the program or the configuration names
+    :param object_store_conn_id: the Airflow connection of the object store that checkpoints are copied to
     :param compile_timeout: seconds to wait for the compiler
     :param on_reject: ``keep`` leaves the pipeline as it is and skips the task and what comes after it; ``fail`` leaves the
         pipeline as it is and fails the task
@@ -100,6 +102,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         "description",
         "runtime_config",
         "secret_conn_ids",
+        "object_store_conn_id",
         "on_reject",
         "on_timeout",
     )
@@ -120,6 +123,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         description: str | None = None,
         runtime_config: Mapping[str, Any] | None = None,
         secret_conn_ids: Sequence[str] = (),
+        object_store_conn_id: str | None = None,
         compile_timeout: float = 300.0,
         on_reject: str = "keep",
         on_timeout: str = "keep",
@@ -145,6 +149,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             stream_arguments=stream_arguments,
             description=description,
             runtime_config=runtime_config,
+            object_store_conn_id=object_store_conn_id,
         )
         self.pipeline_name = pipeline_name
         self.pipeline_conn_id = pipeline_conn_id
@@ -156,6 +161,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         self.description = description
         self.runtime_config = runtime_config
         self.secret_conn_ids = secret_conn_ids
+        self.object_store_conn_id = object_store_conn_id
         self.compile_timeout = compile_timeout
         self.on_reject = on_reject
         self.on_timeout = on_timeout
@@ -179,7 +185,10 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     @property
     def modification(self) -> Modification:
         """What the pipeline is to be."""
-        return Modification(self.sql, self.udf_python, self.streams, self.description, self.runtime_config)
+        config, store = self.runtime_config, self.object_store_conn_id
+        if store is not None:
+            config = with_object_store(config, self.hook.get_connection(store))
+        return Modification(self.sql, self.udf_python, self.streams, self.description, config)
 
     def check_arguments(self) -> None:
         """Check what the rendered arguments came to.
@@ -193,6 +202,8 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             arguments.present("description", self.description)
         if "runtime_config" in self.given:
             self.runtime_config = arguments.mapping("runtime_config", self.runtime_config)
+        if "object_store_conn_id" in self.given:
+            self.object_store_conn_id = arguments.text("object_store_conn_id", self.object_store_conn_id)
         self.secret_conn_ids = arguments.texts("secret_conn_ids", self.secret_conn_ids)
         self.on_reject = arguments.choice("on_reject", self.on_reject, _ON_REJECT)
         self.on_timeout = arguments.choice("on_timeout", self.on_timeout, _ON_TIMEOUT)
@@ -205,7 +216,8 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             if remembered is not None:
                 self.log.info("This change was approved already, going on with it")
                 return self._make(context, ApprovedChange.from_wire(remembered))
-            self.hook.hand_over_connections(self.secret_conn_ids)
+            store = self.object_store_conn_id
+            self.hook.hand_over_connections((*self.secret_conn_ids, *(() if store is None else (store,))))
             descriptor = running_descriptor(self.hook, self.pipeline_name)
             likeness = self.modification.compared(descriptor, self.hook)
             different = sorted(name for name, found in likeness.items() if found is Likeness.DIFFERENT)
@@ -296,7 +308,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             )
 
     def _ask(self, context: Context, descriptor: Mapping[str, Any], change: PendingChange, different: list[str]) -> Any:
-        config = config_changes(descriptor["runtime_config"], self.runtime_config or {})
+        config = config_changes(descriptor["runtime_config"], self.modification.runtime_config or {})
         fingerprint = change_fingerprint(change, self.modification.fingerprint, self.pipeline_name)
         parts = [change_markdown(change)]
         if config:

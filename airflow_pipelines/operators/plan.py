@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_pipelines.approval import NOT_GIVEN
-from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.errors import PipelineFailedError
@@ -161,8 +160,9 @@ def planned_change(hook: PipelineHook, descriptor: Mapping[str, Any], modificati
     :raises ProgramCompilationError: the program does not compile
     """
     likeness = modification.compared(descriptor, hook)
-    different = {name: found for name, found in likeness.items() if found is not Likeness.SAME}
-    changes = modification.changes(descriptor, different)
+    # As it is sent to the stopped pipeline, comments included: the plan names the program by all of its text.
+    stopped = {**descriptor, "deployment_status": "Stopped", "deployment_desired_status": "Stopped"}
+    changes = modification.changes(stopped, likeness)
     return hook.plan(str(descriptor["name"]), {name: changes[name] for name in PROGRAM_FIELDS if name in changes})
 
 

@@ -449,3 +449,23 @@ def test_an_error_of_the_stop_is_seen_while_the_pipeline_still_stops(service: Ru
     service.scripted.answers["POST", "stop"] = stops
     with pytest.raises(AirflowFailException, match=r"(?s)the disk is full.*former program and is RUNNING"):
         gate().execute_complete(person.context, person.answers("Approve"), **carried)
+
+
+def test_comments_come_along_with_a_change(service: Running, person: Person) -> None:
+    result = approved(person, sql=COMMENTED, runtime_config={"workers": 4})
+    assert (result["decision"], service.program, service.config["workers"]) == ("approved", COMMENTED, 4)
+
+
+def test_the_keys_of_an_object_store_stay_in_their_connection(
+    service: Running, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = {"conn_type": "aws", "login": "key", "password": "hushhush", "extra": {"region_name": "eu"}}
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(store))
+    for part in ("login", "password", "region_name"):
+        service.scripted.answers["PUT", f"store/{part}"] = {}
+    sync = {"storage": {"backend": {"name": "file", "config": {"sync": {"bucket": "s3://b/p"}}}}}
+    result = approved(person, sql=OLD, runtime_config=sync, object_store_conn_id="store")
+    assert result["changed"] == ["runtime_config"]
+    assert "bucket: nothing becomes a text" in person.shown[0]["body"]
+    kept = service.config["storage"]["backend"]["config"]["sync"]
+    assert (kept["bucket"], kept["secret_key"]) == ("s3://b/p", "${conn:store.password}")

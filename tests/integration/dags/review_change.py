@@ -20,6 +20,7 @@ with DAG(dag_id="review_change", schedule=None, default_args={"pipeline_name": P
             task_id="review",
             subject="May the averages go back to the autumn?",
             response_timeout=timedelta(hours=1),
+            deferrable=True,
             timeout=120,
         ),
         # [END review]
