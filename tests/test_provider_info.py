@@ -35,6 +35,15 @@ def test_every_module_it_names_can_be_imported() -> None:
                 importlib.import_module(module)
 
 
+def test_every_class_and_function_it_names_is_there() -> None:
+    info = get_provider_info()
+    named = [*info["notifications"], *(decorator["class-name"] for decorator in info["task-decorators"])]
+    assert named
+    for path in named:
+        module, _, name = path.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), name))
+
+
 def test_the_connection_type_is_the_hooks() -> None:
     (connection_type,) = get_provider_info()["connection-types"]
     assert connection_type["connection-type"] == PipelineHook.conn_type
