@@ -40,7 +40,9 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "sensors": _modules("sensors", "pipeline", "checkpoint", "inputs", "comparison"),
         "triggers": _modules("triggers", "pipeline", "query", "compiler", "events"),
-        "extra-links": ["airflow_pipelines.links.pipeline.PipelineLink", "airflow_pipelines.links.pipeline.PipelineChangeLink"],
+        "extra-links": [
+            f"airflow_pipelines.links.pipeline.{link}" for link in ("PipelineLink", "PipelineChangeLink", "SparkApplicationLink")
+        ],
         "asset-uris": [
             {
                 "schemes": ["airflow-pipelines"],

@@ -61,6 +61,7 @@ class Settings:
     :param connector_connections: the ids of Airflow connections that connectors may name as ``${conn:CONN_ID.FIELD}``; ``*`` in
         them stands for any letters
     :param unstable_features: names of features that are switched on although they are not for production: ``testing``
+    :param spark_ui_port: the port of Spark's own web page on a host, or the next that is free; 0 for no such page
     :param host_idle_s: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay
     """
 
@@ -83,6 +84,7 @@ class Settings:
     query_timeout_s: float = 300.0
     query_result_bytes: int = 512 << 20
     query_concurrency: int = 4
+    spark_ui_port: int = 0
     connector_env: tuple[str, ...] = ()
     connector_connections: tuple[str, ...] = ("*",)
     unstable_features: tuple[str, ...] = ()
@@ -127,6 +129,7 @@ class Settings:
             query_timeout_s=_seconds("QUERY_TIMEOUT_S", 300),
             query_result_bytes=_whole("QUERY_RESULT_BYTES", 512 << 20),
             query_concurrency=_whole("QUERY_CONCURRENCY", 4),
+            spark_ui_port=_whole("SPARK_UI_PORT", 0),
             connector_env=_listed(env.get(f"{PREFIX}CONNECTOR_ENV", "")),
             connector_connections=_listed(env.get(f"{PREFIX}CONNECTOR_CONNECTIONS", "*")),
             unstable_features=_listed(env.get(f"{PREFIX}UNSTABLE_FEATURES", "")),

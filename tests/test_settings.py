@@ -15,7 +15,7 @@ from airflow_pipelines.database import DatabaseError, open_database
 from airflow_pipelines.operators.lifecycle import DeletePipelineOperator
 from airflow_pipelines.settings import Settings, SettingsError
 
-WHOLE = ["MAX_BODY_BYTES", "MAX_INGRESS_BYTES", "QUERY_RESULT_BYTES", "QUERY_CONCURRENCY"]
+WHOLE = ["MAX_BODY_BYTES", "MAX_INGRESS_BYTES", "QUERY_RESULT_BYTES", "QUERY_CONCURRENCY", "SPARK_UI_PORT"]
 SECONDS = ["HEARTBEAT_TIMEOUT_S", "QUERY_TIMEOUT_S", "HOST_IDLE_S"]
 
 

@@ -535,6 +535,16 @@ class PipelineHook(BaseHook):
         stats: dict[str, Any] = self.get_conn().request("GET", path_of("pipelines", name, "stats"))
         return stats
 
+    def spark_application(self, name: str) -> dict[str, Any]:
+        """The Spark application that a running pipeline runs in: ``id``, ``name`` and ``web_url``, the address of Spark's own page.
+
+        :param name: the pipeline's name
+        :raises PipelineAPIError: it does not run
+        """
+        path = path_of("pipelines", name, "spark_application")
+        application: dict[str, Any] = self.get_conn().request("GET", path, outage_budget_s=0.0)
+        return application
+
     def steps(self, name: str) -> list[dict[str, Any]]:
         """Figures of the recent steps: how many rows went in, which views were computed, how and how long."""
         answer: Any = self.get_conn().request("GET", path_of("pipelines", name, "steps"))

@@ -128,6 +128,11 @@ class Fleet:
             raise Problem(ErrorCode.UNKNOWN_DEPLOYMENT, f"This host has no deployment {deployment_id}.")
         return runner
 
+    def application(self) -> dict[str, Any]:
+        """The Spark application: its id, its name, and the address of its own web page, which is None when it has none."""
+        context = self._spark.sparkContext
+        return {"id": context.applicationId, "name": context.appName, "web_url": context.uiWebUrl}
+
     def figures(self) -> dict[str, Any]:
         """What a list shows of each deployment that can be read now, by its id."""
         with self._lock:

@@ -103,6 +103,8 @@ class Host:
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
         # Nothing is kept there, but Spark makes the folder, by default in whatever the working folder is.
         conf = {"spark.sql.warehouse.dir": str(self._settings.home / "spark-warehouse")}
+        if self._settings.spark_ui_port:
+            conf |= {"spark.ui.enabled": "true", "spark.ui.port": str(self._settings.spark_ui_port)}
         spark = build_spark(None if submitted else self._settings.master, self._record.application_name, conf)
         settings = self._settings
         limits = QueryLimits(

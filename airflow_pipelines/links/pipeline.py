@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink, conf
 
+from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.page_links import PLUGIN_PATH, page_link
 
 if TYPE_CHECKING:
@@ -41,6 +42,25 @@ class PipelineChangeLink(BaseOperatorLink):
         """
         page = _page(operator)
         return f"{page}&view=change" if page else ""
+
+
+class SparkApplicationLink(BaseOperatorLink):
+    """Spark's own page of the application that the task's pipeline runs in, where hosts have one."""
+
+    name = "Spark UI"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        """The page's address.
+
+        :param operator: the task, rendered
+        :param ti_key: not needed, but given
+        :returns: the address; empty when hosts have no such page, or the pipeline does not run
+        """
+        try:
+            return str(operator.hook.spark_application(operator.pipeline_name)["web_url"] or "")
+        except PipelinesError:
+            # Whether there is a link is no reason to say anything about the task.
+            return ""
 
 
 def _page(operator: Any) -> str:

@@ -18,7 +18,7 @@ from airflow_pipelines.hooks.conditions import (
     describe_deployment_error,
 )
 from airflow_pipelines.lineage.openlineage import TellsLineage
-from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
+from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink, SparkApplicationLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
 from airflow_pipelines.operators.diff import change_xcom
@@ -51,7 +51,7 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
     :param from_checkpoint: UUID of the checkpoint to go back to; None or an empty text starts from the newest
     """
 
-    operator_extra_links = (PipelineLink(), PipelineChangeLink())
+    operator_extra_links = (PipelineLink(), PipelineChangeLink(), SparkApplicationLink())
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "initial", "bootstrap_policy", "from_checkpoint")
 
     def __init__(

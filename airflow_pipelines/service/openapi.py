@@ -252,6 +252,11 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         answer=OBJECT,
         failures=_RUNTIME,
     ),
+    "GET /v0/pipelines/{name}/spark_application": Operation(
+        "The Spark application that it runs in: id, name and the address of Spark's own web page",
+        answer=_object(("id", "name", "web_url"), id=TEXT, name=TEXT, web_url=_or_null(TEXT)),
+        failures=_RUNTIME,
+    ),
     "GET /v0/pipelines/{name}/time_series": Operation(
         "Throughput, memory and storage in the last minute", answer=OBJECT, failures=_RUNTIME
     ),

@@ -63,6 +63,10 @@ def test_looking_into_a_pipeline(
     assert get(f"activity?since={activity['t'][-1]}").json()["t"] in ([], [pytest.approx(activity["t"][-1] + 2000, abs=1500)])
     assert get("steps").json()[-1]["table_rows"] == {"t": 3}
 
+    application = get("spark_application").json()
+    assert application["id"].startswith("local-")
+    assert application["web_url"] is None, "there is none unless it is asked for"
+
     profile = get("circuit_json_profile").json()
     (operator,) = [each for each in profile["operators"] if each["relation"] == "v"]
     assert (operator["rows_in"], operator["rows_out"], operator["kept_rows"]) == (3, 2, 2)

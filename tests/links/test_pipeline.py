@@ -8,13 +8,14 @@ from airflow.sdk import DAG
 from airflow.sdk.bases.operatorlink import BaseOperatorLink
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
+from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink, SparkApplicationLink
 from airflow_pipelines.operators.approval import ReviewPipelineChangeOperator
 from airflow_pipelines.operators.change import ModifyPipelineOperator
 from airflow_pipelines.operators.gated import GatedModifyOperator
 from airflow_pipelines.operators.lifecycle import PausePipelineOperator, StartPipelineOperator
 from airflow_pipelines.provider_info import get_provider_info
 from airflow_pipelines.sensors import PipelineIdleSensor
+from tests.fixtures.airflow import ScriptedService
 
 KEY: Any = None
 COMMON: dict[str, Any] = {"task_id": "t", "pipeline_name": "my shop", "pipeline_conn_id": "team/a"}
@@ -41,12 +42,22 @@ def test_a_name_that_was_lost_leads_nowhere() -> None:
         assert PipelineLink().get_link(task, ti_key=KEY) == PipelineChangeLink().get_link(task, ti_key=KEY) == ""
 
 
+def test_a_started_pipeline_leads_to_sparks_page_where_there_is_one(scripted: ScriptedService) -> None:
+    scripted.up(name="my shop")
+    task = StartPipelineOperator(**COMMON)
+    for told, link in (("http://host:4040", "http://host:4040"), (None, "")):
+        scripted.answers["GET", "spark_application"] = {"id": "local-1", "name": "x", "web_url": told}
+        assert SparkApplicationLink().get_link(task, ti_key=KEY) == link
+    scripted.answers["GET", "spark_application"] = (503, {"error_code": "PipelineUnavailable", "message": "not yet"})
+    assert SparkApplicationLink().get_link(task, ti_key=KEY) == ""
+
+
 @pytest.mark.parametrize(
     ("task", "arguments", "links"),
     [
         (PausePipelineOperator, {}, {"Pipeline"}),
         (PipelineIdleSensor, {}, {"Pipeline"}),
-        (StartPipelineOperator, {}, {"Pipeline", "Change"}),
+        (StartPipelineOperator, {}, {"Pipeline", "Change", "Spark UI"}),
         (ModifyPipelineOperator, {"sql": "create table t (a int);"}, {"Pipeline", "Change"}),
         (ReviewPipelineChangeOperator, {}, {"Pipeline", "Change"}),
         (GatedModifyOperator, {"sql": "create table t (a int);"}, {"Pipeline", "Change"}),

@@ -6,11 +6,11 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from fastapi.responses import Response, StreamingResponse
 
 from airflow_pipelines.host.profile import zipped
-from airflow_pipelines.host.routers.common import HostFleet, Runner
+from airflow_pipelines.host.routers.common import HostFleet, Runner, runner_of
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 of_all = APIRouter()
@@ -47,6 +47,12 @@ def time_series_stream(runner: Runner) -> StreamingResponse:
 def figures(fleet: HostFleet) -> dict[str, Any]:
     """What a list shows of each deployment that can be read now, by its id."""
     return fleet.figures()
+
+
+@router.get("/spark_application", dependencies=[Depends(runner_of)])
+def spark_application(fleet: HostFleet) -> dict[str, Any]:
+    """The Spark application that the pipeline runs in, and where its own web page is."""
+    return fleet.application()
 
 
 @router.get("/circuit_json_profile")

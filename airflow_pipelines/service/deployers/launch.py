@@ -128,6 +128,7 @@ class Launcher:
                 f"{PREFIX}QUERY_TIMEOUT_S": str(settings.query_timeout_s),
                 f"{PREFIX}QUERY_RESULT_BYTES": str(settings.query_result_bytes),
                 f"{PREFIX}QUERY_CONCURRENCY": str(settings.query_concurrency),
+                f"{PREFIX}SPARK_UI_PORT": str(settings.spark_ui_port or ""),
                 f"{PREFIX}CONNECTOR_ENV": ",".join(settings.connector_env),
                 f"{PREFIX}CONNECTOR_CONNECTIONS": ",".join(settings.connector_connections),
             },

@@ -14,7 +14,7 @@ from airflow_pipelines.service.routes.query_socket import MAX_QUERY_BYTES, add_q
 
 _READS = (
     "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoints/remote", "checkpoint/sync_status",
-    "steps", "activity", "time_series", "circuit_profile", "circuit_json_profile",
+    "steps", "activity", "time_series", "circuit_profile", "circuit_json_profile", "spark_application",
 )  # fmt: skip
 _WRITES = ("checkpoint", "checkpoint/sync", "start_transaction", "commit_transaction", "start_compaction")
 _JSON = Depends(json_body)
