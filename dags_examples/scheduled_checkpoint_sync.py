@@ -1,8 +1,8 @@
 """Keep a copy of a pipeline's state in an object store: every hour a checkpoint, then its copy, while the pipeline runs on.
 
-Only files that the store does not have yet are copied, so the cost follows what changed in the hour. The pipeline is one that
-another DAG deployed with an object store in its storage configuration (student_grades does), and runs; while it does not, the runs
-of this DAG are skipped.
+Only files that the store does not have yet are copied, so the cost follows what changed in the hour; outdated copies go. The
+pipeline is one that another DAG deployed with an object store in its storage configuration (student_grades does), and runs; while
+it does not, the runs of this DAG are skipped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from airflow.sdk import DAG, Asset, Param
 
-from airflow_pipelines.operators.checkpoint import CheckpointPipelineOperator, SyncCheckpointOperator
+from airflow_pipelines.operators import CheckpointPipelineOperator, SyncCheckpointOperator
 from airflow_pipelines.sensors import PipelineStatusSensor
 
 # [START scheduled_sync]
@@ -30,7 +30,14 @@ with DAG(
     running = PipelineStatusSensor(task_id="running", status="RUNNING", deferrable=True, timeout=60, soft_fail=True)
     # DAGs that read the copies can be scheduled on the asset; the event says which checkpoint it is.
     checkpoint = CheckpointPipelineOperator(task_id="checkpoint", outlets=[Asset("student_grades_checkpoint")])
-    sync = SyncCheckpointOperator(task_id="sync", timeout=1800)
+    sync = SyncCheckpointOperator(
+        task_id="sync",
+        # What is neither among the newest two days' copies nor younger than a week goes.
+        retention_min_count=48,
+        retention_min_age=7,
+        deferrable=True,
+        timeout=1800,
+    )
 
     running >> checkpoint >> sync
 # [END scheduled_sync]
