@@ -13,7 +13,7 @@ from typing import Any, Self
 class TcpProxy:
     """Hands on what comes to a port of its own. ``delay_s`` is added to each packet in both directions, and may change."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, own_port: int = 0) -> None:
         self.delay_s = 0.0
         self._target = (host, port)
         self._flows = asyncio.Event()
@@ -21,7 +21,7 @@ class TcpProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp proxy", daemon=True)
         self._server: asyncio.Server | None = None
-        with socket.create_server(("127.0.0.1", 0)) as probe:
+        with socket.create_server(("127.0.0.1", own_port)) as probe:
             self.port: int = probe.getsockname()[1]
 
     def __enter__(self) -> Self:

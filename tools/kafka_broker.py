@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +25,9 @@ _PROPERTIES: Final = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},DETOUR://127.0.0.1:{detour},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},DETOUR://127.0.0.1:{proxy}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,DETOUR:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
@@ -75,7 +77,10 @@ class Broker:
         libraries = jars("kafka")
         folder.mkdir(parents=True)
         self._folder = folder
-        plain, sasl, controller = _free_ports(3)
+        plain, sasl, controller, self.detour = _free_ports(4)
+        """The port of a listener that says that the broker is at another port, :attr:`proxy`."""
+        self.proxy = _port_that_is_not_given_away()
+        """Where a proxy to :attr:`detour` has to be, by which the broker can be cut off from whoever comes this way."""
         self.address = f"127.0.0.1:{plain}"
         """Where it answers without asking who it is."""
         self.guarded_address = f"127.0.0.1:{sasl}"
@@ -85,7 +90,15 @@ class Broker:
         self._properties = folder / "server.properties"
         self._properties.write_text(
             _PROPERTIES.format(
-                plain=plain, sasl=sasl, controller=controller, data=folder / "data", login=_LOGIN, user=USER, password=PASSWORD
+                plain=plain,
+                sasl=sasl,
+                detour=self.detour,
+                proxy=self.proxy,
+                controller=controller,
+                data=folder / "data",
+                login=_LOGIN,
+                user=USER,
+                password=PASSWORD,
             )
         )
         logging = folder / "log4j2.properties"
@@ -176,6 +189,14 @@ def _free_ports(number: int) -> list[int]:
     finally:
         for each in sockets:
             each.close()
+
+
+def _port_that_is_not_given_away() -> int:
+    """A free port that stays free when it is not used yet: systems give away greater ones to whoever asks for any."""
+    while True:
+        port = random.randrange(20_000, 30_000)  # noqa: S311 - nobody has to be unable to guess it
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def _environment() -> dict[str, str]:

@@ -144,6 +144,13 @@ class TestRedisOutput(OutputConformance):
             yield _RedisKeys(redis_url, redis_server.client(), proxy)
 
 
+@pytest.fixture
+def way_to_kafka(kafka: Kafka) -> Iterator[TcpProxy]:
+    """The broker takes itself to be behind it, so that it is gone as a whole when it is cut."""
+    with TcpProxy("127.0.0.1", kafka.broker.detour, kafka.broker.proxy) as proxy:
+        yield proxy
+
+
 class _KafkaRecords(InputCase):
     transport = "kafka_input"
     format, format_config = "json", {"update_format": "raw"}
@@ -160,20 +167,19 @@ class _KafkaRecords(InputCase):
 
 class TestKafkaInput(InputConformance):
     @pytest.fixture
-    def case(self, kafka: Kafka) -> Iterator[InputCase]:
-        host, _, port = kafka.address.rpartition(":")
-        # The way to the first broker is cut; it says itself where the brokers are.
-        with TcpProxy(host, int(port)) as proxy:
-            yield _KafkaRecords(kafka, proxy)
+    def case(self, kafka: Kafka, way_to_kafka: TcpProxy) -> InputCase:
+        return _KafkaRecords(kafka, way_to_kafka)
 
 
 class _KafkaTopic(OutputCase):
     transport = "kafka_output"
     format = "json"
+    can_be_away = True
 
-    def __init__(self, kafka: Kafka) -> None:
+    def __init__(self, kafka: Kafka, proxy: TcpProxy) -> None:
         self._topic, self._kafka = kafka.topic(), kafka
-        self.config: dict[str, Any] = {"topic": self._topic, "bootstrap.servers": kafka.address}
+        self.config: dict[str, Any] = {"topic": self._topic, "bootstrap.servers": f"127.0.0.1:{proxy.port}"}
+        self.take_away, self.bring_back = proxy.cut, proxy.restore  # type: ignore[method-assign]
 
     def contents(self) -> Counter[tuple[int, str]]:
         left: Counter[tuple[int, str]] = Counter()
@@ -185,5 +191,5 @@ class _KafkaTopic(OutputCase):
 
 class TestKafkaOutput(OutputConformance):
     @pytest.fixture
-    def case(self, kafka: Kafka) -> OutputCase:
-        return _KafkaTopic(kafka)
+    def case(self, kafka: Kafka, way_to_kafka: TcpProxy) -> OutputCase:
+        return _KafkaTopic(kafka, way_to_kafka)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -26,7 +27,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import errors, opened, rows
 from tests.connectors.transports.postgresql.test_query_input import SCALARS, TYPES
-from tests.fixtures.postgresql import Database
+from tests.fixtures.postgresql import PASSWORD, Database
 
 KEYED = replace(relation(col("id", "BIGINT", null=False), col("name", "VARCHAR")), primary_key=("id",))
 BAG = relation(col("id", "BIGINT"), col("name", "VARCHAR"))
@@ -591,3 +592,16 @@ def test_who_may_not_replicate_is_told(database: Database) -> None:
     with pytest.raises(ConnectorFailure, match=r"replication role.*ALTER ROLE \.\.\. REPLICATION"):
         follow(database, uri=database.url.replace("pipelines@", f"{role}@"))
     database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_who_has_another_password_is_told(database: Database, password_user: str) -> None:
+    database.execute(*TABLE, f"ALTER ROLE {password_user} REPLICATION", f"GRANT SELECT ON t TO {password_user}")
+    server = f"127.0.0.1:{database.server.port}/{database.name}"
+    with pytest.raises(ConnectorFailure, match=r"password authentication failed.*Check user and password in 'uri'") as failure:
+        follow(database, uri=f"postgresql://{password_user}:s3cret@{server}")
+    assert not isinstance(failure.value, TransientConnectorFailure)
+    assert "s3cret" not in str(failure.value) + repr(failure.value.__cause__)
+    source = follow(database, uri=f"postgresql://{password_user}:{quote(PASSWORD)}@{server}")
+    database.execute("INSERT INTO t VALUES (1, 'a')")
+    assert plain(*read_rows(source, 1)) == [(int(Op.INSERT), 1, "a")]
+    source.close()
