@@ -176,6 +176,8 @@ class GatedChange:
                 raise self._refusal(f"it is {seen.status.name} now, and was up when the change was shown")
             self._check_plan(descriptor)
             stopped_at, initial = time.time(), "paused" if seen.status is PipelineStatus.PAUSED else "running"
+            # What a change before this one in the same task had to take back is none of this one's.
+            self._memory.forget(_FORMER)
             # Before it is asked: from here on a stopped pipeline is one that this task has to start again.
             self._remember(stage=Stage.STOPPING.value, stopped_at=stopped_at, initial=initial)
         if seen.descriptor is not None and seen.descriptor["deployment_desired_status"] != "Stopped":

@@ -469,3 +469,13 @@ def test_the_keys_of_an_object_store_stay_in_their_connection(
     assert "bucket: nothing becomes a text" in person.shown[0]["body"]
     kept = service.config["storage"]["backend"]["config"]["sync"]
     assert (kept["bucket"], kept["secret_key"]) == ("s3://b/p", "${conn:store.password}")
+
+
+def test_a_second_change_of_the_same_task_takes_nothing_of_the_first_back(service: Running, person: Person) -> None:
+    assert approved(person)["decision"] == "approved"
+    # Cleared, with another program to make.
+    carried = asked(gate(sql=THIRD), person)
+    service.error = {"error_code": "CheckpointFailed", "message": "the disk is full"}
+    with pytest.raises(AirflowFailException, match=r"(?s)the disk is full.*former program and is RUNNING"):
+        gate(sql=THIRD).execute_complete(person.context, person.answers("Approve"), **carried)
+    assert (service.status, service.running) == ("Running", (NEW, 2))
