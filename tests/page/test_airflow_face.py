@@ -50,7 +50,8 @@ def test_the_change_of_a_running_pipeline_is_on_its_picture(page: Page, airflow:
     expect(named["orders"]).to_have_attribute("aria-label", "table orders, table · 95/s")
     assert [named[name].locator(".hatch").count() for name in ("orders", "kept", "totals", "large")] == [0, 0, 1, 1]
     # What the new view reads is drawn, too.
-    expect(page.locator("path.edge.effect-new title", has_text="orders → large")).to_have_count(1)
+    expect(page.locator("path.edge.effect-new title")).to_contain_text(["orders → totals", "orders → large"])
+    expect(page.locator("path.edge.effect-dropped title")).to_contain_text(["orders → kept", "kept → totals"])
     changed = page.locator("section.change")
     expect(changed).to_contain_text("1 changed, 1 new, 1 dropped; 2 views to evaluate anew from 2,400,000 stored rows, about 15 s.")
     expect(changed).to_contain_text("The pipeline goes on with its program until then.")
@@ -237,3 +238,19 @@ def test_a_graph_of_two_hundred_nodes(page: Page, airflow: AirflowDouble, addres
     page.get_by_label("Go to a table").fill("v137")
     expect(page.get_by_role("complementary", name="Details of v137")).to_be_visible()
     expect(page.locator('[data-node="relation:v137"]')).to_be_in_viewport()
+
+
+READS = {
+    'create view v as select a, orders from Big b, (select 1 from inside) x join "Last" on orders = b.c': ["Last", "big", "inside"],
+    "with c as (select * from t where x in (select y from u)) select count(*) as n, z from c group by z, w": ["c", "t", "u"],
+    "select 'from none' /* from none */ from `odd``one` -- from none\n, lateral explode(a), table f": ["explode", "f", "odd`one"],
+    "select 1 union select 2 from a, b where c = 1 and d in (1, e) order by f, g": ["a", "b"],
+    "((": [],
+}
+
+
+def test_what_a_statement_reads(page: Page, airflow: AirflowDouble, address: str) -> None:
+    airflow.has(descriptor())
+    page.goto(address)
+    read = "async sql => [...(await import(new URL('js/sql_names.js', document.baseURI))).namesRead(sql)].sort()"
+    assert {sql: page.evaluate(read, sql) for sql in READS} == READS

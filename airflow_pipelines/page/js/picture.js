@@ -3,7 +3,7 @@
  * program alone; figures and a change are laid over it.
  */
 
-import { namesIn } from "./sql_names.js";
+import { namesRead } from "./sql_names.js";
 
 const KINDS = {
   input_connector: "input",
@@ -120,8 +120,7 @@ export function withChange(picture, change) {
   const edges = [...picture.edges];
   for (const [name, relation] of Object.entries(plan.relations)) addRelation(nodes, name, relation);
   for (const operator of plan.operators ?? []) addOperator(nodes, operator);
-  const missing = Object.entries(plan.relations).filter(([name]) => !picture.nodes.some((node) => node.id === relationId(name)));
-  for (const [name, relation] of missing) edges.push(...readsOf(nodes, name, relation, plan));
+  for (const [name, relation] of Object.entries(plan.relations)) drawReads(nodes, edges, name, relation);
   for (const [what, kind] of [["input", "input"], ["output", "output"]]) markConnectors(nodes, edges, change.approval_diff, what, kind);
   for (const [name, evaluation] of Object.entries(plan.evaluated)) {
     const node = nodes.get(relationId(name));
@@ -153,15 +152,19 @@ function addOperator(nodes, operator) {
   nodes.set(id, { ...node, effect: OPERATOR_CHANGES[operator.change] ?? "changed", operatorChange: operator });
 }
 
-/** What a relation reads that is only in one of the programs: what its statement names of the relations that there are. */
-function readsOf(nodes, name, relation, plan) {
-  const named = namesIn(relation.new?.sql ?? relation.saved?.sql ?? "");
-  const stored = Object.keys(plan.evaluated[name]?.reads ?? {});
-  const relations = [...nodes.values()].filter((node) => node.id.startsWith("relation:") && node.name !== name);
-  return relations
-    .filter((node) => stored.includes(node.name) || named.has(node.name))
-    .filter(() => relation.kind === "view")
-    .map((node) => ({ from: node.id, to: relationId(name) }));
+/** What a view reads in one of the programs and not in the other: the picture has the lines of only one of them. */
+function drawReads(nodes, edges, name, relation) {
+  if (relation.kind !== "view") return;
+  const [before, after] = [relation.saved, relation.new].map((side) => namesRead(side?.sql ?? ""));
+  for (const node of nodes.values()) {
+    const isBefore = before.has(node.name);
+    const isAfter = after.has(node.name);
+    if (!node.id.startsWith("relation:") || isBefore === isAfter) continue;
+    const [from, to, effect] = [node.id, relationId(name), isAfter ? "new" : "dropped"];
+    const drawn = edges.findIndex((edge) => edge.from === from && edge.to === to);
+    if (drawn < 0) edges.push({ from, to, effect });
+    else edges[drawn] = { ...edges[drawn], effect };
+  }
 }
 
 function markConnectors(nodes, edges, diff, what, kind) {
