@@ -10,10 +10,12 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.operators.column_totals import column_totals
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch
+from airflow_pipelines.engine.operators.merged_groups import CHANGE, NEW, OLD, merged_groups
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.state import Kept, StateSchema
@@ -64,19 +66,18 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     if change is None or (rows is None and not is_first):
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
     had_output = not is_first and (not node.keys or bool(known.batches))
-    if mode is Mode.LARGE and not known.batches and not had_output:
-        return _first(stage, node, change, known.schema, context)
-    if mode is Mode.LARGE:
-        batch = context.run(change, known.schema, Mode.LARGE)
-        if batch.table is None:
-            return _large(stage, node, batch, known, context, had_output=had_output)
-    elif mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny:
-        batch = None
-    else:
-        found = context.run(change, known.schema, mode, may_grow=True)
-        if found.table is None:
-            return _large(stage, node, found, known, context, had_output=had_output)
-        batch = found
+    # Of few groups one query gives all. Rows that are added up before are fewer for it.
+    few_groups = mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny
+    few_rows = (
+        few_groups and sum(batch.rows for name in node.reads for batch in context.relations[name].delta) <= context.limits.tiny
+    )
+    batch = None if few_rows else column_totals(node, known.schema, context)
+    if batch is None and not few_groups:
+        if mode is Mode.LARGE and not known.batches and not had_output:
+            return _first(stage, node, change, known.schema, context)
+        batch = context.run(change, known.schema, mode, may_grow=True)
+    if batch is not None and batch.table is None:
+        return _large(stage, node, batch, known, context, had_output=had_output)
     # The batch that the query reads lives until the query has run.
     if batch is not None:
         change = f"SELECT * FROM {context.batch_views.table(batch)}"
@@ -84,8 +85,15 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
         near = _near(node, batch, known, context)
         if near is not None:
             known, mode = near, Mode.SMALL
-    query = _outputs(node, _merged(node, change, known, context, mode), had_output=had_output)
-    return _split(stage, node, context.collect(query, mode), known.schema)
+    both = None
+    if batch is not None and known.batches and known.in_memory:
+        both = merged_groups(batch, known.batches, [key.name for key in node.keys], _accumulators(node))
+    if both is None:
+        merged = _merged(node, change, known, context, mode)
+    else:
+        columns = [*(key.name for key in node.keys), CHANGE, OLD, NEW]
+        merged, mode = f"SELECT {', '.join(columns)} FROM {context.batch_views.table(both)}", Mode.SMALL
+    return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
 
 
 def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType, context: Context) -> Outcome:

@@ -206,16 +206,18 @@ class BatchStore:
         with storage_access(self.folder):
             return pa.concat_tables([pq.read_table(self.open(name), columns=wanted, partitioning=None) for name in names])
 
-    def read_in_parts(self, names: Iterable[str], rows: int) -> Iterator[pa.Table]:
+    def read_in_parts(self, names: Iterable[str], rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows of the files, some at a time.
 
         :param names: of the files
         :param rows: how many at a time
+        :param columns: those to read; None for all
         :raises StorageError: when a file is missing or damaged
         """
+        wanted = None if columns is None else list(columns)
         for name in names:
             with storage_access(self.folder), pq.ParquetFile(self.open(name)) as file:
-                for part in file.iter_batches(rows):
+                for part in file.iter_batches(rows, columns=wanted):
                     yield pa.Table.from_batches([part])
 
     def files(self) -> set[str]:

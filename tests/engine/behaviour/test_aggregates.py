@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.operators import accumulate
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
 from tests.engine.sizes import SIZES
@@ -84,3 +86,36 @@ def test_aggregates_equal_the_batch_answer(sessions: SparkSessions, size: str) -
         compared.step(inserts, deletes)
     for name, strategies in STRATEGIES.items():
         assert compared.strategies(name) == strategies
+
+
+def test_many_rows_of_few_groups_are_added_up_without_spark(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    added_up: list[int | None] = []
+
+    def noted(*given: Any) -> Any:
+        batch = column_totals(*given)
+        added_up.append(None if batch is None else batch.rows)
+        return batch
+
+    column_totals = accumulate.column_totals
+    monkeypatch.setattr(accumulate, "column_totals", noted)
+    views = {
+        "totals": "select s, o, count(*) as n, count(b) as c, sum(k) as x, sum(b) as y, avg(d) as z from t group by s, o",
+        "shown": "select s, sum(d) as x from t group by s having sum(d) > 0",
+        "extremes": "select k, min(s) as a, max(b) as b, max(w) as c, min(o) as e, sum(d) as f from a group by k",
+        "kinds": "select distinct o from a",
+        "too_many": "select b, d, w, count(*) as n from a group by b, d, w",
+    }
+    text = "".join(f"create view {name} as {query};\n" for name, query in views.items())
+    limits = Limits(small_rows=24, small_input=24, tiny=2)
+    compared = Compared(TABLE + text, sessions, {"t": _t, "a": _t}, limits=limits)
+    # Many rows, few, many that take away others, and many again.
+    steps = []
+    for inserts, deletes in ((90, 0), (5, 0), (60, 60), (90, 0)):
+        compared.step(inserts, deletes)
+        steps.append(sorted(added_up, key=repr))
+        added_up.clear()
+    first, few, losing, last = steps
+    assert first == last == [3, 3, 4, 9, None], "by s, by o, by k, by both; and more groups than fit into memory"
+    assert len(few) == 5
+    assert None not in few
+    assert losing == [3, 4, None, None, None], "those of a table that loses rows, and that of many groups"

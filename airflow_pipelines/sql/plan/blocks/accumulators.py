@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
-from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
+from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, ColumnTotal, Total
 from airflow_pipelines.sql.plan.ir.delta_sql import WEIGHT
 from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.syntax.dialect import DIALECT
@@ -17,6 +17,8 @@ _SORTED = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "DATE", "
 """Types that Spark and Arrow order in the same way."""
 _NARROW = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER"})
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_COLUMN = re.compile(r"\(*(__c\d+)\)*")
+"""A column of an aggregate's input as it is."""
 _MAX_SUMMED_PRECISION = 27
 """A value of this precision times a weight of ten digits still fits into 38 digits with its whole scale."""
 _KEPT_SCALE = 6
@@ -139,9 +141,11 @@ class Accumulators:
 
     def _count(self, call: LinearCall) -> str:
         there = [f"({text}) IS NOT NULL" for text in call.arguments if text != "*"]
+        total = _column_total(Total.VALUES, call.arguments[0]) if len(there) == 1 else None
         if call.condition is not None:
             there.insert(0, f"({call.condition})")
-        return self._number(" AND ".join(there) or None)
+            total = None
+        return self._number(" AND ".join(there) or None, total)
 
     def _sum(self, call: LinearCall, kind: str, result_type: str) -> str | None:
         text = _filtered(call)
@@ -154,8 +158,10 @@ class Accumulators:
             value, weight, type_ = f"({text})", _DECIMAL_WEIGHT, f"DECIMAL(38,{decimal[2]})"
         else:
             return None
-        count = self._number(f"{text} IS NOT NULL")
-        total = self._add(type_, f"{value} * {weight}", value)
+        count = self._number(f"{text} IS NOT NULL", _column_total(Total.VALUES, text))
+        # A billion billion values of more digits than these could be too much for 38.
+        never_too_large = not decimal or int(decimal[1]) <= _MAX_SUMMED_PRECISION
+        total = self._add(type_, f"{value} * {weight}", value, _column_total(Total.SUM, text) if never_too_large else None)
         if call.function == "sum":
             answer = f"CAST({total} AS {result_type})"
         elif decimal:
@@ -171,26 +177,34 @@ class Accumulators:
         for accumulator in self.found:
             if accumulator.text == text:
                 return accumulator.name
-        merge = Merge.MAX if call.function == "max" else Merge.MIN
-        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text, merge))
+        merge, total = (Merge.MAX, Total.MAX) if call.function == "max" else (Merge.MIN, Total.MIN)
+        of_column = _column_total(total, _filtered(call))
+        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text, merge, of_column))
         return self.found[-1].name
 
-    def _number(self, condition: str | None) -> str:
+    def _number(self, condition: str | None, total: ColumnTotal | None = None) -> str:
         """The number of rows that meet a condition."""
         if condition is None:
-            return self._add("BIGINT", WEIGHT, "1")
-        return self._add("BIGINT", f"CASE WHEN {condition} THEN {WEIGHT} ELSE 0 END", f"CASE WHEN {condition} THEN 1 ELSE 0 END")
+            return self._add("BIGINT", WEIGHT, "1", ColumnTotal(Total.ROWS))
+        summed, of_unit_weights = (f"CASE WHEN {condition} THEN {each} ELSE 0 END" for each in (WEIGHT, "1"))
+        return self._add("BIGINT", summed, of_unit_weights, total)
 
-    def _add(self, kind: str, summed: str, of_unit_weights: str) -> str:
+    def _add(self, kind: str, summed: str, of_unit_weights: str, total: ColumnTotal | None = None) -> str:
         text, unit_weights_text = (
             f"COALESCE(CAST(SUM({what}) AS {kind}), CAST(0 AS {kind}))" for what in (summed, of_unit_weights)
         )
         for accumulator in self.found:
             if accumulator.text == text:
                 return accumulator.name
-        accumulator = Accumulator(f"__a{len(self.found)}", kind, text, unit_weights_text)
+        accumulator = Accumulator(f"__a{len(self.found)}", kind, text, unit_weights_text, column_total=total)
         self.found.append(accumulator)
         return accumulator.name
+
+
+def _column_total(total: Total, text: str) -> ColumnTotal | None:
+    """What a text says of a column, if it is one."""
+    column = _COLUMN.fullmatch(text)
+    return ColumnTotal(total, column[1]) if column else None
 
 
 def _is_summed(function: str, precision: int, scale: int) -> bool:

@@ -4,12 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import ClassVar
 
 from airflow_pipelines.sql.plan.ir.description import DERIVED, formerly
 from airflow_pipelines.sql.plan.ir.linear import Item, Select
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 from airflow_pipelines.sql.plan.ir.merge import Merge
+
+
+class Total(Enum):
+    """What can be said of the rows of a group, or of the values that they have in a column, without evaluating an expression."""
+
+    ROWS = "rows"
+    """How many rows there are."""
+    VALUES = "values"
+    """How many values are not NULL."""
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTotal:
+    """What an accumulator is of rows that each have the weight 1.
+
+    :param total: what is said
+    :param column: of which column of the aggregate's input; None for all rows
+    """
+
+    total: Total
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +47,7 @@ class Accumulator:
     :param unit_weights_text: its SQL text where every weight is 1, if that is less work: multiplying decimals by the weight costs
         more than all the rest
     :param merge: how its values in several batches become one. Extremes are only kept of inputs that never lose a row
+    :param column_total: what it is of a column, if no expression has to be evaluated and no sum can be too large for its type
     """
 
     name: str
@@ -29,6 +55,7 @@ class Accumulator:
     text: str
     unit_weights_text: str | None = field(default=None, metadata=formerly("once"))
     merge: Merge = field(default=Merge.SUM, compare=False, metadata=DERIVED)
+    column_total: ColumnTotal | None = field(default=None, compare=False, metadata=DERIVED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,36 @@
+"""Where a linear node gives the rows of one relation, each as often as it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
+
+
+@dataclass(frozen=True, slots=True)
+class PassedRows:
+    """The rows of a relation that are passed on.
+
+    :param relation: its name
+    :param columns: columns that are passed on as they are: their names in the relation by those that the node gives them
+    """
+
+    relation: str
+    columns: Mapping[str, str]
+
+
+def passed_rows(node: Linear) -> PassedRows | None:
+    """The rows that a node passes on; None when it joins, filters, unnests or adds relations."""
+    match node:
+        case Scan():
+            return PassedRows(node.relation, {name: name for name in node.columns})
+        case Select(sources=(source,), where=None, laterals=(), temporal_filters=()):
+            below = passed_rows(source.node)
+            if below is None:
+                return None
+            texts = {f"{quote(source.alias)}.{quote(name)}": column for name, column in below.columns.items()}
+            return PassedRows(below.relation, {item.name: texts[item.text] for item in node.items if item.text in texts})
+        case _:
+            return None

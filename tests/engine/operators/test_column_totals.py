@@ -1,0 +1,222 @@
+"""Rows that are added up by group in the driver, next to what Python says of the same rows; without Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
+
+from airflow_pipelines.engine.arrow import arrow_schema
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.operators import column_totals as tested
+from airflow_pipelines.engine.operators.column_totals import column_totals
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.relation_versions import RelationVersions
+from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, ColumnTotal, Total
+from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
+from airflow_pipelines.sql.plan.ir.merge import Merge
+
+COLUMNS: Mapping[str, DataType] = {
+    "k": StringType(),
+    "x": DoubleType(),
+    "n": IntegerType(),
+    "b": LongType(),
+    "d": DecimalType(27, 2),
+    "t": TimestampNTZType(),
+    "l": ArrayType(IntegerType()),
+}
+TYPES: Mapping[str, DataType] = {
+    "BIGINT": LongType(),
+    "STRING": StringType(),
+    "TIMESTAMP_NTZ": TimestampNTZType(),
+    "DECIMAL(38,0)": DecimalType(38, 0),
+    "DECIMAL(38,2)": DecimalType(38, 2),
+    "DECIMAL(27,2)": DecimalType(27, 2),
+}
+SCHEMA = weighted(StructType([StructField(name, kind) for name, kind in COLUMNS.items()]))
+DEFAULT = Limits()
+MOST, LEAST = 2**63 - 1, -(2**63)
+LARGE = Decimal("9" * 25 + ".99")
+ROWS: Sequence[tuple[Any, ...]] = (
+    ("a", 0.0, 1, MOST, LARGE, datetime(2026, 1, 1), [1]),
+    ("a", 0.0, 2**31 - 1, MOST, LARGE, datetime(1, 1, 1), None),
+    ("a", 0.0, 2**31 - 1, MOST, -LARGE, None, []),
+    ("a", math.nan, None, LEAST, None, None, None),
+    ("a", math.nan, None, None, None, None, None),
+    (None, 0.0, -(2**31), LEAST, LARGE, datetime(9999, 12, 31, 23, 59, 59, 999999), None),
+    (None, 0.0, -(2**31), LEAST, LARGE, None, None),
+    ("", None, 0, 0, Decimal("0.00"), None, None),
+    ("b", 1.5, None, None, None, None, None),
+)
+ACCUMULATORS = (
+    Accumulator("a0", "BIGINT", "", column_total=ColumnTotal(Total.ROWS)),
+    Accumulator("a1", "BIGINT", "", column_total=ColumnTotal(Total.VALUES, "c_n")),
+    Accumulator("a2", "BIGINT", "", column_total=ColumnTotal(Total.SUM, "c_n")),
+    Accumulator("a3", "DECIMAL(38,0)", "", column_total=ColumnTotal(Total.SUM, "c_b")),
+    Accumulator("a4", "DECIMAL(38,2)", "", column_total=ColumnTotal(Total.SUM, "c_d")),
+    Accumulator("a5", "TIMESTAMP_NTZ", "", merge=Merge.MIN, column_total=ColumnTotal(Total.MIN, "c_t")),
+    Accumulator("a6", "DECIMAL(27,2)", "", merge=Merge.MAX, column_total=ColumnTotal(Total.MAX, "c_d")),
+    Accumulator("a7", "STRING", "", merge=Merge.MAX, column_total=ColumnTotal(Total.MAX, "c_k")),
+)
+BELOW = Select((Source("r", Scan("r", tuple(COLUMNS))),), tuple(Item(f"i_{name}", f"`r`.`{name}`") for name in COLUMNS))
+INPUT = Select((Source("s", BELOW),), tuple(Item(f"c_{name}", f"`s`.`i_{name}`") for name in COLUMNS))
+
+
+def aggregate(
+    keys: Sequence[str] = ("k",), accumulators: Sequence[Accumulator] = ACCUMULATORS, rows: Select = INPUT
+) -> tuple[Aggregate, StructType]:
+    items = tuple(Item(f"k{at}", f"c_{key}" if key in COLUMNS else key) for at, key in enumerate(keys))
+    node = Aggregate(rows, items, ("",) * len(items), (), tuple(accumulators), ())
+    columns = [StructField(f"k{at}", COLUMNS.get(key, LongType())) for at, key in enumerate(keys)]
+    columns += [StructField(each.name, TYPES[each.type]) for each in accumulators]
+    return node, weighted(StructType(columns))
+
+
+def delta(rows: Sequence[tuple[Any, ...]] = ROWS, weight: int = 1) -> Batch:
+    arrow = arrow_schema(SCHEMA)
+    columns = zip(*((*row, weight) for row in rows), strict=True)
+    arrays = [pa.array(values, column.type) for values, column in zip(columns, arrow, strict=True)]
+    return Batch.in_memory(SCHEMA, pa.table(arrays, schema=arrow))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BatchStore:
+    return BatchStore(tmp_path)
+
+
+def context(store: BatchStore, *batches: Batch, limits: Limits = DEFAULT) -> Context:
+    relations = {"r": RelationVersions(Trace(SCHEMA), batches)}
+    return Context(cast(Any, None), cast(Any, None), store, relations, limits=limits)
+
+
+def in_files(store: BatchStore, batch: Batch) -> Batch:
+    return Batch.in_files(SCHEMA, batch.rows, store.write(batch.table), store, batch.insert_only)
+
+
+def groups(batch: Batch | None) -> dict[Any, tuple[Any, ...]]:
+    assert batch is not None
+    assert not batch.files
+    rows = [tuple(row.values()) for row in batch.to_arrow().to_pylist()]
+    assert len({repr(row[0]) for row in rows}) == len(rows), "a group comes once"
+    return {"NaN" if row[0] != row[0] else row[0]: row[1:] for row in rows}
+
+
+def expected(rows: Sequence[tuple[Any, ...]] = ROWS) -> dict[Any, tuple[Any, ...]]:
+    found: dict[Any, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(row)
+
+    def of(members: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+        k, _, n, b, d, t, _ = ([value for value in values if value is not None] for values in zip(*members, strict=True))
+        sums = len(n), sum(n), sum(b), sum(d, Decimal(0))
+        return (len(members), *sums, min(t, default=None), max(d, default=None), max(k, default=None), len(members))
+
+    return {key: of(members) for key, members in found.items()}
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 100])
+@pytest.mark.parametrize("files", [False, True])
+def test_sums_beyond_64_bits_and_groups_without_values(
+    store: BatchStore, monkeypatch: pytest.MonkeyPatch, files: bool, at_a_time: int
+) -> None:
+    monkeypatch.setattr(tested, "_ROWS_AT_A_TIME", at_a_time)
+    halves = [delta(ROWS[:4]), delta(ROWS[4:])]
+    batches = [in_files(store, halves[0]), halves[1]] if files else halves
+    node, schema = aggregate()
+    assert groups(column_totals(node, schema, context(store, *batches))) == expected()
+
+
+def test_keys_of_floating_point_numbers_are_one_zero_one_nan_and_null(store: BatchStore) -> None:
+    node, schema = aggregate(("x",), ACCUMULATORS[:1])
+    assert groups(column_totals(node, schema, context(store, delta()))) == {0.0: (5, 5), "NaN": (2, 2), None: (1, 1), 1.5: (1, 1)}
+
+
+def test_only_keys(store: BatchStore) -> None:
+    node, schema = aggregate(("k", "n"), ())
+    found = column_totals(node, schema, context(store, delta()))
+    assert found is not None
+    assert sorted(found.to_arrow().to_pylist(), key=repr) == sorted(
+        [
+            {"k0": "a", "k1": 1, WEIGHT: 1},
+            {"k0": "a", "k1": 2**31 - 1, WEIGHT: 2},
+            {"k0": "a", "k1": None, WEIGHT: 2},
+            {"k0": None, "k1": -(2**31), WEIGHT: 2},
+            {"k0": "", "k1": 0, WEIGHT: 1},
+            {"k0": "b", "k1": None, WEIGHT: 1},
+        ],
+        key=repr,
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_for_spark"),
+    [
+        (Limits(added_up_rows=len(ROWS)), False),
+        (Limits(added_up_rows=len(ROWS) - 1), True),
+        (Limits(small_rows=4), False),
+        (Limits(small_rows=3), True),
+    ],
+)
+def test_too_many_rows_or_groups_are_for_spark(store: BatchStore, limits: Limits, is_for_spark: bool) -> None:
+    node, schema = aggregate()
+    assert (column_totals(node, schema, context(store, delta(), limits=limits)) is None) is is_for_spark
+
+
+def test_groups_that_take_much_memory_go_to_files(store: BatchStore) -> None:
+    node, schema = aggregate()
+    found = column_totals(node, schema, context(store, delta(), limits=Limits(small_bytes=10)))
+    assert found is not None
+    assert found.table is None
+    assert found.rows == 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "accumulators", "rows"),
+    [
+        pytest.param((), ACCUMULATORS, INPUT, id="no keys"),
+        pytest.param(("c_n + 1",), ACCUMULATORS, INPUT, id="a key that is computed"),
+        pytest.param(("l",), ACCUMULATORS[:1], INPUT, id="a key that Arrow cannot group by"),
+        pytest.param(("k",), (Accumulator("a0", "BIGINT", "SUM(c_n * 2)"),), INPUT, id="a value that is computed"),
+        pytest.param(
+            ("k",),
+            ACCUMULATORS,
+            Select(INPUT.sources, tuple(Item(item.name, f"{item.text} + 1") for item in INPUT.items)),
+            id="a column that is computed",
+        ),
+        pytest.param(("k",), ACCUMULATORS, Select(INPUT.sources, INPUT.items, where="`s`.`i_n` > 0"), id="a filter"),
+        pytest.param(("k",), ACCUMULATORS, Select(INPUT.sources * 2, INPUT.items), id="a join"),
+        pytest.param(("k",), ACCUMULATORS, Select(INPUT.sources, INPUT.items, laterals=("LATERAL VIEW",)), id="an unnesting"),
+    ],
+)
+def test_what_needs_an_expression_is_for_spark(
+    store: BatchStore, keys: Sequence[str], accumulators: Sequence[Accumulator], rows: Select
+) -> None:
+    node, schema = aggregate(keys, accumulators, rows)
+    assert column_totals(node, schema, context(store, delta())) is None
+
+
+def test_rows_that_go_are_for_spark(store: BatchStore) -> None:
+    node, schema = aggregate()
+    for weight in (-1, 2):
+        assert column_totals(node, schema, context(store, delta(ROWS[:1]), delta(ROWS[1:], weight))) is None
