@@ -9,6 +9,7 @@ from typing import Any
 from airflow_pipelines.assets.uris import SCHEME
 from airflow_pipelines.lineage.datasets import DatasetName, datasets_of
 from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.sql.program.column_lineage import ColumnOf, column_lineage, without
 
 
@@ -67,7 +68,8 @@ class _Program:
     def lineage(self) -> PipelineLineage:
         sources = {dataset: self._columns.get(relation, ()) for relation, dataset in self._connected(self._inputs)}
         inputs = tuple(Dataset(dataset, columns) for dataset, columns in sorted(sources.items()))
-        relations = [self._relation(relation, columns) for relation, columns in self._columns.items()]
+        # The view of rows that were too late is in every program, and nothing that the program is about.
+        relations = [self._relation(relation, columns) for relation, columns in self._columns.items() if relation != SYSTEM_VIEW]
         sinks = [self._sink(relation, dataset) for relation, dataset in self._connected(self._outputs)]
         return PipelineLineage(inputs, (*relations, *sinks))
 

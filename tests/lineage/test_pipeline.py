@@ -33,7 +33,7 @@ DESCRIPTOR = {
     "program_info": {
         "schema": {
             "inputs": [relation("orders", id="BIGINT", customer="VARCHAR", amount="DECIMAL")],
-            "outputs": [relation("totals", customer="VARCHAR", total="DECIMAL", n="BIGINT")],
+            "outputs": [relation("totals", customer="VARCHAR", total="DECIMAL", n="BIGINT"), relation("error_view", row="VARCHAR")],
         },
         "input_connectors": {"orders.files": connector("orders", "file_input", path="/data/orders.csv")},
         "output_connectors": {"totals.out": connector("totals", "kafka_output", **{"bootstrap.servers": "k:1", "topic": "t"})},
