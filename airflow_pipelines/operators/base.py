@@ -154,6 +154,14 @@ class WaitingPipelineOperator(PipelineOperator):
         """
         with airflow_errors():
             self.check_arguments()
-            result = self.finish(context, result_of(event), **(carried or {}))
+            try:
+                result = self.finish(context, result_of(event), **(carried or {}))
+            except KeyError as error:
+                if carried is not None:
+                    raise
+                raise AirflowFailException(
+                    f"Airflow did not bring back what {type(self).__name__} knew when it deferred ({error}). dag.test() does so: let "
+                    "tasks wait in place there, with deferrable=False"
+                ) from error
         tell_outlets(self, context, self.pipeline_name, result)
         return result

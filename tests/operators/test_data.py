@@ -169,6 +169,8 @@ def test_pushing_waits_when_it_is_told_to(scripted: ScriptedService) -> None:
     event = {"outcome": "reached", "message": "", "result": {"status": "complete"}}
     assert operator.execute_complete({}, event, **deferred.value.kwargs)["rows"] == 1
     assert scripted.calls == [], "resuming pushes nothing again"
+    with pytest.raises(AirflowFailException, match=r"dag\.test\(\) does so: let tasks wait in place there"):
+        operator.execute_complete({}, event)
 
 
 def test_a_query_is_asked_in_the_triggerer() -> None:
