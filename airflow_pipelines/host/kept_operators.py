@@ -11,7 +11,7 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.streams.saved_state import PAGES, REST, operators_of, page_bytes, rest_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.host.stream_changes import KeptOperator
-from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamOperator, StreamState
+from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamOperator, StreamProgram, StreamState
 from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.worker.rest import read_header
 
@@ -25,6 +25,20 @@ def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[K
     """
     saved = manifest["states"].get(STREAM_PROGRAM)
     return () if saved is None else kept_operators(states_of(saved, batches))
+
+
+def running_operators(states: Mapping[str, Trace], program: StreamProgram | None) -> tuple[KeptOperator, ...]:
+    """The operators of a program that runs, and what they kept at the newest checkpoint.
+
+    Before the first one nothing is written down, and all of them go on: they keep what they have by then.
+
+    :param states: the states of the program, empty for none
+    :param program: the program, None for none
+    """
+    kept = kept_operators(states) if states else ()
+    if kept or program is None:
+        return kept
+    return tuple(KeptOperator(operator, _states(operator, ())) for operator in program.operators)
 
 
 def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:

@@ -24,7 +24,7 @@ from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.deliveries import Deliveries
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.endpoints import Endpoints
-from airflow_pipelines.host.kept_operators import kept_operators
+from airflow_pipelines.host.kept_operators import running_operators
 from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
@@ -198,7 +198,7 @@ class LivePipeline:
     def kept_operators(self) -> tuple[KeptOperator, ...]:
         """The operators of the stream program, and what they kept at the newest checkpoint."""
         states = self.circuit.snapshot.states.get(STREAM_PROGRAM)
-        return () if states is None else kept_operators(states)
+        return running_operators({} if states is None else states, self.program.streams)
 
     @property
     def streams_have_end_to_show(self) -> bool:

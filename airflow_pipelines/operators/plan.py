@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_pipelines.approval import NOT_GIVEN
 from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
-from airflow_pipelines.errors import PipelineFailedError
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
 from airflow_pipelines.hooks.conditions import StartedCondition
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 UP = ("RUNNING", "PAUSED")
+_CHECKPOINT_S: Final = 120.0
 
 
 class PlanPipelineOperator(PipelineOperator):
@@ -160,10 +162,15 @@ def planned_change(hook: PipelineHook, descriptor: Mapping[str, Any], modificati
     :raises ProgramCompilationError: the program does not compile
     """
     likeness = modification.compared(descriptor, hook)
+    name = str(descriptor["name"])
+    if descriptor.get("stream_files") and not hook.newest_checkpoint(name):
+        # What the functions of a stream program keep is written down with its first checkpoint.
+        with suppress(PipelineAPIError, PipelineFailedError):
+            hook.checkpoint(name, timeout_s=_CHECKPOINT_S)
     # As it is sent to the stopped pipeline, comments included: the plan names the program by all of its text.
     stopped = {**descriptor, "deployment_status": "Stopped", "deployment_desired_status": "Stopped"}
     changes = modification.changes(stopped, likeness)
-    return hook.plan(str(descriptor["name"]), {name: changes[name] for name in PROGRAM_FIELDS if name in changes})
+    return hook.plan(name, {field: changes[field] for field in PROGRAM_FIELDS if field in changes})
 
 
 def check_accepted(pipeline: str, change: PendingChange) -> None:

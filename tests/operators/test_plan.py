@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from airflow_pipelines.errors import PipelineAPIError
+from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.operators.plan import PlanPipelineOperator, moved_text, same_programs
 from tests.fixtures.airflow import ScriptedService
 from tests.operators.running import COMMENTED, NEW, OLD, THIRD, Running
@@ -90,3 +92,24 @@ def test_programs_are_the_same_by_their_hashes_and_known_versions() -> None:
     assert not same_programs({}, {})
     assert moved_text(known, known).startswith("both programs are the same")
     assert moved_text(known, {"saved": saved}) == "the new program is unknown now and was version 2, hash b..."
+
+
+@pytest.mark.parametrize(("checkpoints", "taken"), [([], 1), ([{"uuid": "01900000-0000-7000-8000-00000000000c"}], 0)])
+def test_what_a_stream_program_keeps_is_known_from_its_first_checkpoint(
+    service: Running, monkeypatch: pytest.MonkeyPatch, checkpoints: list[Any], taken: int
+) -> None:
+    service.scripted.pipelines["p"] |= {
+        "stream_files": {"a.py": "x = 1"},
+        "storage_status_details": {"checkpoints": checkpoints},
+    }
+    asked: list[str] = []
+
+    def checkpoint(_hook: PipelineHook, name: str, *, timeout_s: float) -> None:
+        asked.append(name)
+        raise PipelineAPIError(400, "StorageDisabled", "it has none")
+
+    monkeypatch.setattr(PipelineHook, "checkpoint", checkpoint)
+    # Without storage nothing is kept, and planned as it is.
+    PlanPipelineOperator(**COMMON, stream_program={"a.py": "x = 2"}).execute({})
+    assert asked == ["p"] * taken
+    assert plans(service) == [{"stream_files": {"a.py": "x = 2"}}]
