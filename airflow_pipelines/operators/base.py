@@ -160,8 +160,8 @@ class WaitingPipelineOperator(PipelineOperator):
                 if carried is not None:
                     raise
                 raise AirflowFailException(
-                    f"Airflow did not bring back what {type(self).__name__} knew when it deferred ({error}). dag.test() does so: let "
-                    "tasks wait in place there, with deferrable=False"
+                    f"Airflow did not bring back what {type(self).__name__} knew when it deferred ({error}). dag.test() does so: "
+                    "let tasks wait in place there, with deferrable=False"
                 ) from error
         tell_outlets(self, context, self.pipeline_name, result)
         return result
