@@ -141,10 +141,12 @@ def test_it_is_readable_in_a_narrow_window_and_in_the_dark(page: Page, service: 
     page.emulate_media(color_scheme="dark")
     page.goto(service.url)
     expect(page.locator(".pipelines tbody tr")).to_have_count(4)
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     table = "document.querySelector('.scrolls')"
     assert page.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")
     page.get_by_label("Theme").select_option("light")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
     page.reload()
-    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    expect(page.locator(".pipelines tbody tr")).to_have_count(4)
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")

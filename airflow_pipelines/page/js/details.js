@@ -74,7 +74,8 @@ function endpointFacts(add, node, figures, { metrics, health, paused, completed_
 const LISTS = ["transport_errors", "parse_errors", "encode_errors"];
 
 function EndpointErrors({ endpoint }) {
-  const errors = LISTS.flatMap((list) => endpoint[list] ?? []).sort((one, other) => other.timestamp.localeCompare(one.timestamp));
+  const known = endpoint.fatal_error ?? null;
+  const errors = LISTS.flatMap((list) => endpoint[list] ?? []).filter(({ message }) => message !== known).sort((one, other) => other.timestamp.localeCompare(one.timestamp));
   const total = (endpoint.metrics.num_transport_errors ?? 0) + (endpoint.metrics.num_parse_errors ?? 0) + (endpoint.metrics.num_encode_errors ?? 0);
   const isUnhealthy = endpoint.health?.status === "Unhealthy";
   if (!endpoint.fatal_error && !isUnhealthy && total === 0) return null;

@@ -40,6 +40,7 @@ export function share(value) {
 /** A number of milliseconds: "0.4 ms", "12 ms", "3.2 s". */
 export const millis = (value) => {
   if (!isNumber(value)) return UNKNOWN;
+  if (Math.abs(value) < 0.01) return "0 ms";
   return value < 1000 ? `${SHORT.format(value)} ms` : duration(value / 1000);
 };
 

@@ -1,6 +1,6 @@
 /** Light or dark: as the person chose, else as Airflow around the page is, else as the system is. */
 
-import { useEffect, useState } from "./html.js";
+import { useEffect, useLayoutEffect, useState } from "./html.js";
 
 const KEPT = "airflow-pipelines-theme";
 export const THEMES = ["auto", "light", "dark"];
@@ -56,6 +56,6 @@ export function useTheme() {
       watched.disconnect();
     };
   }, [choice]);
-  useEffect(() => { document.documentElement.dataset.theme = theme; }, [theme]);
+  useLayoutEffect(() => { document.documentElement.dataset.theme = theme; }, [theme]);
   return [choice, setChoice, theme];
 }

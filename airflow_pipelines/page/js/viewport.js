@@ -4,7 +4,7 @@ const CLOSEST = 2.2;
 const FARTHEST = 0.05;
 /** The place on the right that the buttons take. */
 const BUTTONS = 44;
-const READABLE = 0.55;
+const READABLE = 0.45;
 const COMFORTABLE = 0.75;
 
 export class Viewport {
