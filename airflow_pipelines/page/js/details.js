@@ -6,6 +6,9 @@ import { costLine, effectWord, KIND_WORDS } from "./graph_node.js";
 import { Icon } from "./icons.js";
 import { lag } from "./list.js";
 
+/** The name under which the time of a stream program is counted. */
+const STREAM_PROGRAM = "stream program";
+
 /**
  * @param {Object} properties
  * @param {Object} properties.node
@@ -41,6 +44,7 @@ function facts(node, figures, endpoint, operator) {
   if (endpoint) endpointFacts(add, node, figures, endpoint);
   if (node.kind === "operator") {
     add("Does", node.does);
+    add("Share of time", figures.shares[STREAM_PROGRAM] === undefined ? null : `${share(figures.shares[STREAM_PROGRAM])}, all operators together`);
     add("uid", html`<code>${node.uid}</code>`);
     const tasks = operator?.tasks ?? [];
     if (tasks.length) {
