@@ -14,6 +14,8 @@ from airflow_pipelines.datastream.common.serialization import DeserializationSch
 from airflow_pipelines.datastream.common.type_information import TypeConversionError, TypeInformation
 from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo
 
+_decoded = json.JSONDecoder(parse_float=Decimal).decode
+
 
 class JsonRowDeserializationSchema(DeserializationSchema):
     """Makes rows from JSON objects. Made with :meth:`builder`.
@@ -96,7 +98,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         if self._read is None:
             self._read = json_reader(self._row_type, self._fail_on_missing_field)
         try:
-            return self._read(json.loads(message, parse_float=Decimal))
+            return self._read(_loaded(message))
         except (ValueError, TypeConversionError) as error:
             if self._ignore_parse_errors:
                 return None
@@ -164,6 +166,14 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_write": None}
+
+
+def _loaded(message: bytes) -> Any:
+    """What a message says in JSON, in UTF-8, or in UTF-16 or UTF-32, with ``Decimal`` for fractions."""
+    if message[:1] == b"{" and message[1:2] > b"\0":
+        # In the other encodings, one of the first two bytes of this character is 0.
+        return _decoded(message.decode("utf-8", "surrogatepass"))
+    return json.loads(message, parse_float=Decimal)
 
 
 def _row_type(parameter: str, value: RowTypeInfo) -> RowTypeInfo:

@@ -17,6 +17,9 @@ from airflow_pipelines.datastream.common.type_information import TypeConversionE
 
 _NUMBERS = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT, BasicType.BIG_DEC)
 _FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
+_BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+"""A text as JSON. To make an encoder for each takes three times as long."""
 
 
 def json_reader(type_: TypeInformation, fail_on_missing_field: bool) -> Callable[[Any], Any]:
@@ -28,7 +31,7 @@ def json_reader(type_: TypeInformation, fail_on_missing_field: bool) -> Callable
     :raises TypeError: for a type that JSON has no form for
     """
     if isinstance(type_, BasicTypeInfo):
-        return _basic_reader(type_)
+        return _expecting(type_.basic_type, _basic_reader(type_))
     if isinstance(type_, RowTypeInfo):
         return _row_reader(type_, fail_on_missing_field)
     if isinstance(type_, (ArrayTypeInfo, ListTypeInfo)):
@@ -68,6 +71,17 @@ def _basic_reader(type_: BasicTypeInfo) -> Callable[[Any], Any]:
     return read
 
 
+def _expecting(kind: BasicType, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same function, quicker for values that JSON has in the expected form: they do not go through text."""
+    if kind in _BITS:
+        end = 1 << _BITS[kind] - 1
+        return lambda value: value if type(value) is int and -end <= value < end else read(value)
+    if kind is BasicType.DOUBLE:
+        return lambda value: float(value) if type(value) is Decimal else read(value)
+    expected = {BasicType.STRING: str, BasicType.BOOLEAN: bool}.get(kind)
+    return read if expected is None else lambda value: value if type(value) is expected else read(value)
+
+
 def _number(value: Any) -> Any:
     return int(value) if value == value.to_integral_value() else float(value)
 
@@ -76,20 +90,20 @@ def _row_reader(type_: RowTypeInfo, fail_on_missing_field: bool) -> Callable[[An
     names = tuple(type_.get_field_names())
     fields = [(name, json_reader(each, fail_on_missing_field)) for name, each in zip(names, type_.get_field_types(), strict=True)]
 
-    def read_field(value: dict[str, Any], name: str, read: Callable[[Any], Any]) -> Any:
-        if fail_on_missing_field and name not in value:
-            raise TypeConversionError(f"the object has no field {name!r}; its fields are {sorted(value)}")
-        try:
-            return read(value.get(name))
-        except TypeConversionError as error:
-            raise error.below(f"field {name!r}") from None
-
     def read_row(value: Any) -> Any:
         if value is None:
             return None
         if not isinstance(value, dict):
             raise misfit(value, repr(type_), "JSON needs an object there")
-        return checked_row([read_field(value, name, read) for name, read in fields], names, RowKind.INSERT)
+        values: list[Any] = []
+        for name, read in fields:
+            if fail_on_missing_field and name not in value:
+                raise TypeConversionError(f"the object has no field {name!r}; its fields are {sorted(value)}")
+            try:
+                values.append(read(value.get(name)))
+            except TypeConversionError as error:
+                raise error.below(f"field {name!r}") from None
+        return checked_row(values, names, RowKind.INSERT)
 
     return read_row
 
@@ -155,10 +169,6 @@ def _row_writer(type_: RowTypeInfo) -> Callable[[Any], str]:
         for name, each in zip(type_.get_field_names(), type_.get_field_types(), strict=True)
     ]
     return lambda value: f"{{{','.join(name + write(each) for (name, write), each in zip(writers, value, strict=True))}}}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _base64(value: bytes) -> str:

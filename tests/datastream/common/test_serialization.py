@@ -12,6 +12,7 @@ from airflow_pipelines.datastream.common.json_row import JsonRowDeserializationS
 from airflow_pipelines.datastream.common.row import Row
 from airflow_pipelines.datastream.common.serialization import Encoder, SerializationError, SimpleStringSchema
 from airflow_pipelines.datastream.common.time import Instant
+from airflow_pipelines.datastream.common.type_information import TypeInformation
 from airflow_pipelines.datastream.common.typeinfo import Types
 
 FLAT = {
@@ -94,6 +95,46 @@ def test_json_that_does_not_fit(text: str, message: str) -> None:
     with pytest.raises(SerializationError, match=message):
         builder.build().deserialize(text.encode())
     assert builder.ignore_parse_errors().build().deserialize(text.encode()) is None
+
+
+WHOLE = {Types.BYTE(): 8, Types.SHORT(): 16, Types.INT(): 32, Types.LONG(): 64, Types.BIG_INT(): 64}
+
+
+@pytest.mark.parametrize(
+    ("type_", "literals"),
+    [
+        *(
+            (type_, [str(number) for end in (1 << bits - 1,) for number in (0, end - 1, end, -end, -end - 1)])
+            for type_, bits in WHOLE.items()
+        ),
+        (Types.DOUBLE(), ["0", "-0.0", "1.1", "0.100000000000000005551115123125782702118158340454101", "1e400", "-1E-400", "3"]),
+        (Types.FLOAT(), ["1.1", "16777217", "-0.0"]),
+        (Types.BIG_DEC(), ["1.20", "1E+3", "7"]),
+        (Types.BOOLEAN(), ["true", "false", "1"]),
+        (Types.LONG(), ["true"]),
+    ],
+)
+def test_a_value_in_its_form_of_json_is_what_its_text_says(type_: TypeInformation, literals: list[str]) -> None:
+    schema = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["v"], [type_])).ignore_parse_errors().build()
+    for literal in literals:
+        found, of_text = (schema.deserialize(f'{{"v": {text}}}'.encode()) for text in (literal, f'"{literal}"'))
+        assert repr(found) == repr(of_text), literal
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_json_in_any_of_its_encodings(encoding: str) -> None:
+    schema = JsonRowDeserializationSchema.builder().type_info(PAIR).build()
+    for text in ('{"a": "é☃", "b": 1}', ' {"a": "é☃", "b": 1}'):
+        assert schema.deserialize(text.encode(encoding)) == Row(a="é☃", b=1)
+    assert schema.deserialize("{}".encode(encoding)) == Row(a=None, b=None)
+    with pytest.raises(SerializationError, match="cannot be read"):
+        schema.deserialize("{".encode(encoding))
+
+
+def test_a_field_of_a_field_that_does_not_fit_is_named() -> None:
+    type_ = Types.ROW_NAMED(["x"], [Types.ROW_NAMED(["y"], [PAIR])])
+    with pytest.raises(SerializationError, match=r"field 'x'.*field 'y'.*field 'b'.*'z' is no int"):
+        JsonRowDeserializationSchema.builder().type_info(type_).build().deserialize(b'{"x": {"y": {"b": "z"}}}')
 
 
 def test_missing_json_fields() -> None:
