@@ -42,7 +42,7 @@ function Connection({ service, hasHeading, wanted, reviews, onKeyError }) {
   if (problem) return html`${heading}<${Problem} title="This connection cannot be used" error=${{ message: problem }} />`;
   if (!data) {
     return error
-      ? html`${heading}<${Problem} title="The pipelines cannot be shown" error=${error} onRetry=${reload} />`
+      ? html`${heading}<${Problem} title=${error.kind === "session" ? "You are not logged in any more" : "The pipelines cannot be shown"} error=${error} onRetry=${reload} />`
       : html`${heading}<${Loading} what="pipelines" />`;
   }
   const serverNow = data.now + (now - at);
