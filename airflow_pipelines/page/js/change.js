@@ -10,6 +10,8 @@ import { SideBySide } from "./side_by_side.js";
 const WORDS = { added: "new", removed: "dropped", modified: "changed", connectors: "connectors", started_anew: "anew" };
 const SIGNS = { added: "+", removed: "−", modified: "~", connectors: "~", started_anew: "↻" };
 const ORDER = ["modified", "added", "removed", "connectors"];
+/** So many declarations are shown at once; of more, those that somebody opens. */
+const FEW = 20;
 const TOUCHED = ["added", "modified", "removed"];
 
 /** What a change comes to, in a sentence. */
@@ -136,17 +138,18 @@ function Declarations({ plan, isRunning }) {
   const relations = Object.entries(plan?.relations ?? {}).sort(byOrder);
   if (relations.length === 0) return null;
   return html`<div class="sides"><div class="sides-head" aria-hidden="true"><span>${isRunning ? "Running program" : "Program of the checkpoint"}</span><span>New program</span></div>
-    ${relations.map(([name, relation]) => html`<${Declaration} key=${name} name=${name} relation=${relation} />`)}
+    ${relations.map(([name, relation]) => html`<${Declaration} key=${name} name=${name} relation=${relation} isFew=${relations.length <= FEW} />`)}
     <p class="muted">What is not listed is declared in the same way in both programs.</p></div>`;
 }
 
-function Declaration({ name, relation }) {
+function Declaration({ name, relation, isFew }) {
   const { saved, new: next } = relation;
   const isSame = saved && next && saved.sql === next.sql;
-  return html`<details open=${!isSame}>
+  const [isOpen, setOpen] = useState(isFew && !isSame);
+  return html`<details open=${isOpen} onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary><span class=${`effect effect-${WORDS[relation.change]}`}>${SIGNS[relation.change]} ${WORDS[relation.change]}</span> <span class="muted">${relation.kind}</span> <code>${name}</code>
       ${isSame && html`<span class="muted same">the same text, but what it reads is another</span>`}</summary>
-    <${SideBySide} before=${saved?.sql ?? ""} after=${next?.sql ?? ""} label=${`${relation.kind} ${name} in both programs`} />
+    ${isOpen && html`<${SideBySide} before=${saved?.sql ?? ""} after=${next?.sql ?? ""} label=${`${relation.kind} ${name} in both programs`} />`}
   </details>`;
 }
 
