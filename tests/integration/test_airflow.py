@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -22,36 +18,6 @@ from tests.integration.airflow_live import DagRun, LiveAirflow
 
 # Airflow fails a task whose answer comes while its worker is still leaving; people are slower than that.
 A_PERSONS_TIME_S = 6.0
-
-
-@pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[LiveAirflow]:
-    folder = tmp_path_factory.mktemp("airflow")
-    home, dags, pipelines = folder / "home", folder / "dags", folder / "pipelines"
-    home.mkdir()
-    for name in ("student_grades_data", "fraud_stream_program"):
-        shutil.copytree(repository / "dags_examples" / name, dags / name)
-    for name in ("student_grades.py", "fraud_stream.py", ".airflowignore"):
-        shutil.copy(repository / "dags_examples" / name, dags)
-    shutil.copytree(repository / "examples", dags / "examples")
-    with (dags / ".airflowignore").open("a") as ignored:
-        ignored.write("\nexamples/\n")
-    for dag in (repository / "tests" / "integration" / "dags").glob("*.py"):
-        shutil.copy(dag, dags)
-    extra = {"home": str(pipelines), "deployer": "dedicated", "spark_conn_id": "spark_here"}
-    environment = {
-        "AIRFLOW_PIPELINES_HOME": str(pipelines),
-        "AIRFLOW_PIPELINES_DRIVER_MEMORY": "1g",
-        "AIRFLOW_CONN_DEDICATED": json.dumps({"conn_type": "airflow_pipelines", "extra": extra}),
-        "AIRFLOW_CONN_SPARK_HERE": json.dumps({"conn_type": "spark", "host": "local[1]"}),
-    }
-    airflow = LiveAirflow(home, dags, repository, environment)
-    try:
-        with airflow:
-            yield airflow
-    finally:
-        command = [sys.executable, "-m", "airflow_pipelines.cli", "hosts", "stop", "--home", str(pipelines)]
-        subprocess.run(command, env=airflow.environment, check=False, capture_output=True)
 
 
 def averages(result: dict[str, list[dict[str, str]]]) -> list[tuple[str, str, Decimal]]:
