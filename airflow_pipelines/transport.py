@@ -244,7 +244,9 @@ def _result(future: concurrent.futures.Future[T], request: httpx.Request) -> T:
 async def _async_result(future: concurrent.futures.Future[T], request: httpx.Request) -> T:
     timeout = _read_timeout(request)
     try:
-        return await asyncio.wait_for(asyncio.wrap_future(future), timeout)
+        # Not wait_for, which in Python 3.11 forgets that it was cancelled when the answer comes at the same moment.
+        async with asyncio.timeout(timeout):
+            return await asyncio.wrap_future(future)
     except TimeoutError:
         raise httpx.ReadTimeout(f"no answer within {timeout} s", request=request) from None
 

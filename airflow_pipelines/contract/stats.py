@@ -316,6 +316,8 @@ class PipelineStatistics(_WireStats):
 
     :param stream_metrics: what the operators of its stream program say of themselves, by uid; None without a stream program
     :param warnings: what somebody may want to change, such as an input that holds event time back
+    :param bootstrap_progress: while changed views are evaluated, ``rows_read`` of the stored ``rows`` that they are evaluated from;
+        None at other times
     """
 
     global_metrics: GlobalPipelineMetrics | None = _read(GlobalPipelineMetrics.from_dict)
@@ -326,6 +328,7 @@ class PipelineStatistics(_WireStats):
     permanent_checkpoint_errors: Any = None
     stream_metrics: dict[str, StreamOperatorMetrics] | None = _read(_operators)
     warnings: list[str] | None = None
+    bootstrap_progress: dict[str, int] | None = None
 
     @property
     def stream_state_bytes(self) -> int:

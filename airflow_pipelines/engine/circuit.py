@@ -17,7 +17,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.compaction import compacted, in_canonical_form
-from airflow_pipelines.engine.evaluation import Evaluation
+from airflow_pipelines.engine.evaluation import Evaluation, EvaluationAnew
 from airflow_pipelines.engine.functions.python_functions import register_functions
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
@@ -104,6 +104,7 @@ class Circuit:
         self._lock = threading.RLock()
         self._snapshot = Snapshot(layouts=self.layouts)
         self._evaluation_under_way: Evaluation | None = None
+        self._bootstrap_under_way: EvaluationAnew | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -115,6 +116,14 @@ class Circuit:
         """How many operators of the step under way have been evaluated, and how many are being evaluated."""
         evaluation = self._evaluation_under_way
         return (0, 0) if evaluation is None else evaluation.progress
+
+    @property
+    def bootstrap_progress(self) -> tuple[int, int] | None:
+        """How many of the stored rows that views are evaluated anew from have been read, and how many there are; None at other
+        times. Rows that several operators read count for each of them.
+        """
+        anew = self._bootstrap_under_way
+        return None if anew is None else anew.progress
 
     @property
     def follows_clock(self) -> bool:
@@ -328,9 +337,16 @@ class Circuit:
             nothing = Trace(self.wiring.schemas[operator.relation]) if operator.relation in self.kept else None
             evaluation.evaluate(operator, self.wiring.owners[operator.relation], Kept(contents=nothing))
 
+        readers = [operator for operator in self.operators if operator.relation in needed]
+        rows = {
+            operator.relation: sum(batch.rows for name in operator.reads for batch in evaluation.relations[name].delta)
+            for operator in readers
+        }
+        self._bootstrap_under_way = EvaluationAnew(evaluation, rows)
         try:
             self._workers.run(self.operators, lambda operator: operator.relation in needed, evaluate)
         finally:
+            self._bootstrap_under_way = None
             if self.streams is not None:
                 self.streams.bootstrap(None)
         times = timed.after

@@ -132,3 +132,21 @@ def _with(states: Mapping[str, Trace], gained: Mapping[str, Batch]) -> Mapping[s
     if not any(batch.rows for batch in gained.values()):
         return states
     return {name: trace.append(gained[name]) if name in gained else trace for name, trace in states.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationAnew:
+    """The evaluation of views from the stored rows of what they read, while it goes on.
+
+    :param evaluation: the evaluation
+    :param rows: the number of stored rows that each operator reads, by its relation
+    """
+
+    evaluation: Evaluation
+    rows: Mapping[str, int]
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many of the rows have been read, and how many there are. Rows that several operators read count for each."""
+        done = sum(rows for relation, rows in self.rows.items() if relation in self.evaluation.stats)
+        return done, sum(self.rows.values())

@@ -9,10 +9,12 @@ from typing import Any
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError
-from airflow_pipelines.hooks.conditions import Condition, Observation, is_transient
+from airflow_pipelines.hooks.conditions import Condition, Observation, Request, is_transient
 from airflow_pipelines.hooks.pipeline_events import Poll
 from airflow_pipelines.wire import path_of
 
+_STATISTICS = Request("/stats")
+_BOOTSTRAP = ("Bootstrapping", "ConcurrentBootstrapping")
 _STATUS = {"selector": "status"}
 _ONE_TRY = 0.0
 """No budget for outages: whoever looks again and again bears with them himself."""
@@ -35,9 +37,9 @@ def observe(client: PipelineClient, name: str, condition: Condition) -> Observat
         if error.error_code != ErrorCode.UNKNOWN_PIPELINE_NAME:
             raise
         descriptor = None
-    request = condition.request()
+    request = _request(condition, descriptor)
     answer, refusal = None, None
-    if request is not None and _asks_runtime(descriptor):
+    if request is not None:
         try:
             answer = client.request("GET", path + request.tail, params=request.params, outage_budget_s=_ONE_TRY)
         except PipelineAPIError as error:
@@ -62,14 +64,22 @@ async def observe_async(client: AsyncPipelineClient, name: str, condition: Condi
         if error.error_code != ErrorCode.UNKNOWN_PIPELINE_NAME:
             raise
         descriptor = None
-    request = condition.request()
+    request = _request(condition, descriptor)
     answer, refusal = None, None
-    if request is not None and _asks_runtime(descriptor):
+    if request is not None:
         try:
             answer = await client.request("GET", path + request.tail, params=request.params, outage_budget_s=_ONE_TRY)
         except PipelineAPIError as error:
             refusal = _refusal_or_raise(error)
     return Observation(descriptor, time.time(), answer, refusal)
+
+
+def _request(condition: Condition, descriptor: Mapping[str, Any] | None) -> Request | None:
+    """What to ask a pipeline's host: what the condition needs or, while changed views are evaluated, how far that is."""
+    if not _asks_runtime(descriptor):
+        return None
+    bootstraps = descriptor is not None and descriptor.get("deployment_status") in _BOOTSTRAP
+    return condition.request() or (_STATISTICS if bootstraps else None)
 
 
 def _asks_runtime(descriptor: Mapping[str, Any] | None) -> bool:

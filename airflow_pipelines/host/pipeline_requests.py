@@ -384,6 +384,7 @@ class PipelineRequests:
             "checkpoint_activity": self._checkpointer.requests.activity(),
             "permanent_checkpoint_errors": None if suspend_error is None else suspend_error.get("Permanent"),
             **_of_streams(live),
+            **_of_bootstrap(live),
         }
 
     def _commit_progress(self) -> dict[str, int] | None:
@@ -410,6 +411,12 @@ class PipelineRequests:
         if self._state.is_bootstrapping:
             return {"Temporary": ["Bootstrapping"]}
         return None if self._transactions.current is None else {"Temporary": [TRANSACTION_IN_PROGRESS]}
+
+
+def _of_bootstrap(live: LivePipeline) -> dict[str, Any]:
+    """How far the evaluation of changed views is; nothing at other times."""
+    progress = live.circuit.bootstrap_progress
+    return {} if progress is None else {"bootstrap_progress": {"rows_read": progress[0], "rows": progress[1]}}
 
 
 def _of_streams(live: LivePipeline) -> dict[str, Any]:

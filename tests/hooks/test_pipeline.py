@@ -223,3 +223,18 @@ def test_a_service_in_the_network_needs_no_spark_here(monkeypatch: pytest.Monkey
     connect(monkeypatch, "remote", host="http://pipelines")
     monkeypatch.setattr("airflow_pipelines.pins.version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
     assert PipelineHook("remote").get_conn().url == "http://pipelines"
+
+
+def test_how_far_a_bootstrap_is_is_asked_for_and_told(scripted: ScriptedService, capsys: pytest.CaptureFixture[str]) -> None:
+    scripted.answers["GET", ""] = [scripted.up("Bootstrapping"), scripted.up("Running")]
+    scripted.answers["GET", "stats"] = {"bootstrap_progress": {"rows_read": 30, "rows": 100}}
+    PipelineHook().wait("p", StartedCondition(("RUNNING",)), timeout_s=5, poll_interval_s=0.01)
+    assert scripted.asked("GET") == ["", "stats", ""]
+    assert "'p': BOOTSTRAPPING, 30 of 100 rows read for changed views" in capsys.readouterr().out
+
+
+def test_a_bootstrap_that_says_nothing_of_itself_is_waited_for(scripted: ScriptedService) -> None:
+    scripted.answers["GET", ""] = [scripted.up("Bootstrapping"), scripted.up("Bootstrapping"), scripted.up("Running")]
+    refused = (503, {"error_code": "BootstrapInProgress", "message": "later", "details": {}})
+    scripted.answers["GET", "stats"] = [refused, {}]
+    PipelineHook().wait("p", StartedCondition(("RUNNING",)), timeout_s=5, poll_interval_s=0.01)

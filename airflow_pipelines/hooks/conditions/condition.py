@@ -85,7 +85,8 @@ def pending(seen: Observation, note: str = "", memory: dict[str, Any] | None = N
     :param note: what to say beside the status
     :param memory: what to remember until the next poll
     """
-    return Verdict(Outcome.PENDING, f"{seen.status.name}{f', {note}' if note else ''}", memory=memory)
+    said = note or seen.progress
+    return Verdict(Outcome.PENDING, f"{seen.status.name}{f', {said}' if said else ''}", memory=memory)
 
 
 def missing() -> Verdict:

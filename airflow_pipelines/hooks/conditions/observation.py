@@ -44,6 +44,12 @@ class Observation:
         return PipelineStatus.from_str(str(self.descriptor["deployment_status"]))
 
     @property
+    def progress(self) -> str:
+        """How far the evaluation of changed views is, as far as that was asked for; else empty."""
+        rows = (self.answer or {}).get("bootstrap_progress")
+        return f"{rows['rows_read']} of {rows['rows']} rows read for changed views" if rows else ""
+
+    @property
     def is_down(self) -> bool:
         """Whether the pipeline is stopped, or on its way there, and nobody asked for it to run."""
         return (
