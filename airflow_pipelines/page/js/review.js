@@ -3,7 +3,7 @@
  * programs that were shown as the precondition, so that what is approved is what was shown.
  */
 
-import { html, useState } from "./html.js";
+import { html, useCallback, useState } from "./html.js";
 import { clock } from "./format.js";
 import { Icon } from "./icons.js";
 import { OutsideLink } from "./outside.js";
@@ -22,6 +22,8 @@ export function Review({ change, face, review, obstacle, decide, onDone }) {
   const [isSending, setSending] = useState(false);
   const [isSent, setSent] = useState(false);
   const [refusal, setRefusal] = useState(null);
+  // The question gets the focus, not the button: a key that is held down must not answer it.
+  const focus = useCallback((node) => node?.focus(), []);
   const choices = face === "airflow" ? airflowChoices(review) : SERVICE_CHOICES;
   const reason = obstacle ?? (face === "airflow" ? airflowObstacle(review, change) : null);
 
@@ -48,8 +50,8 @@ export function Review({ change, face, review, obstacle, decide, onDone }) {
     ${reason
       ? html`<p role="note"><${Icon} name="warn" />${reason}</p>`
       : asked
-        ? html`<div class="confirm" role="group" aria-label="Confirm"><p>${asked.question}</p>
-            <button type="button" class=${asked.style} disabled=${isSending} autofocus onClick=${send}>${isSending ? "Sending …" : asked.confirm}</button>
+        ? html`<div class="confirm" role="group" aria-label="Confirm"><p tabindex="-1" ref=${focus}>${asked.question}</p>
+            <button type="button" class=${asked.style} disabled=${isSending} onClick=${send}>${isSending ? "Sending …" : asked.confirm}</button>
             <button type="button" disabled=${isSending} onClick=${() => setAsked(null)}>Back</button></div>`
         : html`<div class="choices">${choices.map((choice) => html`<button type="button" class=${choice.style} onClick=${() => { setRefusal(null); setAsked(choice); }}>${choice.label}</button>`)}</div>`}
   </footer>`;
