@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 PLUGIN_PATH: Final = "/airflow_pipelines"
-"""The path of the page in Airflow, behind the path of ``[api] base_url``."""
+"""The path of the page itself in Airflow, behind the path of ``[api] base_url``."""
+FRAME_ROUTE: Final = "pipelines"
+"""The name of Airflow's own page that shows it in a frame."""
 
 
 def page_link(page: str, pipeline: str, connection: str | None = None) -> str:
@@ -18,3 +20,16 @@ def page_link(page: str, pipeline: str, connection: str | None = None) -> str:
     """
     query = "" if connection is None else f"?connection={quote(connection, safe='')}"
     return f"{page.rstrip('/')}/#/pipelines/{quote(pipeline, safe='')}{query}"
+
+
+def airflow_page_link(base_url: str, pipeline: str, connection: str) -> str:
+    """The address at which Airflow shows a pipeline, with its navigation around the page.
+
+    :param base_url: ``[api] base_url``
+    :param pipeline: the pipeline's name
+    :param connection: the id of the connection
+    """
+    base = base_url.rstrip("/")
+    # Airflow shows in the frame what follows its own part of the path.
+    frame = f"{base}/plugin/{FRAME_ROUTE}{urlsplit(base).path}{PLUGIN_PATH}"
+    return page_link(frame, pipeline, connection)

@@ -104,6 +104,10 @@ class LiveAirflow:
         response = self._http.get(f"/api/v2{path}")
         return None if response.status_code == 404 else response.raise_for_status().json()
 
+    def page(self, path: str, **query: str) -> Any:
+        """What the page of pipelines asks."""
+        return self._http.get(f"/airflow_pipelines/{path}", params=query).raise_for_status().json()
+
     def send(self, method: str, path: str, body: Any) -> Any:
         """Another call of the REST API."""
         response = self._http.request(method, f"/api/v2{path}", json=body)

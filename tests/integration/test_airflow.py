@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -120,6 +121,25 @@ def answers(factor: int) -> list[dict[str, Any]]:
     return [{"name": "Ada", "total": 2 * factor}, {"name": "Bob", "total": 3 * factor}]
 
 
+def check_page(airflow: LiveAirflow, run: DagRun) -> None:
+    """The page shows the pipeline as it runs, and the changes that wait for it."""
+    (connection,) = [each for each in airflow.page("context")["connections"] if each["id"] == "airflow_pipelines_default"]
+    assert connection["problem"] is None
+    reviews = airflow.page("reviews")["reviews"]
+    assert len(reviews) >= 4
+    assert {(each["connection"], each["pipeline"]) for each in reviews} == {("airflow_pipelines_default", "shop")}
+    (own,) = [each for each in reviews if unquote(each["answer"]) == f"/api/v2{run.path}/taskInstances/gate/-1/hitlDetails"]
+    change = own["change"]["plan"]["relations"]["totals"]
+    assert [f"sum(amount) * {factor} as" in change[side]["sql"] for side, factor in (("saved", 1), ("new", 2))] == [True, True]
+    place = {name: own[name] for name in ("dag_id", "run_id", "task_id")}
+    assert airflow.page("task", **place, map_index="-1") == {"pipeline": "shop", "connection": own["connection"], "review": own}
+    (shown,) = [each for each in airflow.page(f"{connection['api']}overview")["pipelines"] if each["name"] == "shop"]
+    assert (shown["status"], shown["figures"]["processed_records"]) == ("Running", 2)
+    edges = airflow.page(f"{connection['api']}pipelines/shop")["program_info"]["dataflow"]["edges"]
+    assert edges == [{"from": "relation:amounts", "to": "relation:totals"}]
+    assert sum(airflow.page(f"{connection['api']}pipelines/shop/activity")["inputs"].popitem()[1]) > 0
+
+
 @pytest.mark.integration
 @pytest.mark.timeout(600)
 def test_a_pipeline_runs_on_until_a_person_has_approved_its_change(airflow: LiveAirflow, shop: Pipeline) -> None:
@@ -135,6 +155,7 @@ def test_a_pipeline_runs_on_until_a_person_has_approved_its_change(airflow: Live
     assert "| `totals` | 2 |" in request["body"]
     for run in (rejected, moved, cleared):
         run.request("gate")
+    check_page(airflow, approved)
     time.sleep(A_PERSONS_TIME_S)
 
     # Nobody answers, somebody says no: everything stays as it was, and the runs tell which it was.
