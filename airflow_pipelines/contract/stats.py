@@ -360,9 +360,13 @@ class OperatorFigures(_WireStats):
 
 @dataclass
 class StepFigures(_WireStats):
-    """What one step cost."""
+    """What one step cost.
+
+    :param table_rows: rows of the changes of each table that had some; None when the host is of a release that does not tell
+    """
 
     step: int | None = None
     duration_ms: float | None = None
     input_rows: int | None = None
     operators: list[OperatorFigures] | None = _read(lambda entries: [OperatorFigures.from_dict(entry) for entry in entries])
+    table_rows: dict[str, int] | None = None

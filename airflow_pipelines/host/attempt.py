@@ -79,6 +79,7 @@ class Attempt:
         :raises Exception: for whatever ends it otherwise
         """
         live = self.opening.open()
+        self.requests.begin_activity(live)
         StepLoop(live, self._state, self._intake, self._transactions, self._checkpointer, self._fence, self._first_queries).run()
 
     def keep_last_step(self) -> None:

@@ -321,6 +321,13 @@ class PipelineRequests:
 
     # Statistics.
 
+    def begin_activity(self, live: LivePipeline) -> None:
+        """Take the first sample of the activity, before anything comes in: what comes in is told from this one on.
+
+        :param live: the pipeline
+        """
+        self.activity.sample(lambda: counters(live, self._metrics))
+
     def sample(self) -> None:
         """Add to the time series and to the activity, while requests are answered."""
         live = self._opening.live

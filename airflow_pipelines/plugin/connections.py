@@ -25,13 +25,15 @@ from airflow_pipelines.hooks.connection import ServiceAddress
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.plugin.problems import PageProblem
 from airflow_pipelines.service.app import create_watching_app
-from airflow_pipelines.settings import Settings
+from airflow_pipelines.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 FRESH_S: Final = 10.0
 """A connection that was changed leads elsewhere after so many seconds at the latest."""
+LAST_ANSWER_S: Final = 60.0
+"""A client is asked nothing for which it would need longer."""
 _VARIABLE: Final = "AIRFLOW_CONN_"
 
 
@@ -50,6 +52,7 @@ class Connections:
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
         self._reading = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def client(self, conn_id: str) -> AsyncPipelineClient:
         """The client for a connection.
@@ -64,11 +67,23 @@ class Connections:
             address = await _address(conn_id)
             kept = self._kept.get(conn_id)
             if kept is None or kept.address != address:
-                # The client of the former address ends with its last request.
                 client = await asyncio.to_thread(_client, conn_id, address)
+                if kept is not None:
+                    self._close_later(kept.client)
                 kept = self._kept[conn_id] = _Kept(address, client, 0.0)
             kept.read_at = time.monotonic()
         return kept.client
+
+    def _close_later(self, client: AsyncPipelineClient) -> None:
+        """Close a client that nothing new is asked of, when what it was asked has been answered."""
+
+        async def close() -> None:
+            await asyncio.sleep(LAST_ANSWER_S)
+            await client.close()
+
+        task = asyncio.create_task(close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     async def problem(self, conn_id: str) -> str | None:
         """Why a connection cannot be used; None when it seems that it can."""
@@ -90,7 +105,7 @@ def connection_ids(session: Session) -> list[str]:
     stored = session.scalars(select(Connection.conn_id).where(Connection.conn_type == PipelineHook.conn_type))
     named = conf.get("airflow_pipelines", "page_connections", fallback="").split(",")
     found = {*stored, *_of_environment(), *(name.strip() for name in named if name.strip())}
-    if PipelineHook.default_conn_name not in found and _has_store(Settings.load()):
+    if PipelineHook.default_conn_name not in found and (_is_in_network(ServiceAddress()) or _has_store(Settings.load())):
         found.add(PipelineHook.default_conn_name)
     return sorted(found)
 
@@ -124,7 +139,7 @@ async def _address(conn_id: str) -> ServiceAddress:
 
 
 def _client(conn_id: str, address: ServiceAddress) -> AsyncPipelineClient:
-    if address.url is not None:
+    if _is_in_network(address):
         return AsyncPipelineClient(**address.client_arguments())
     settings = Settings.load(address.home, api_keys=())
     if not _has_store(settings):
@@ -132,6 +147,11 @@ def _client(conn_id: str, address: ServiceAddress) -> AsyncPipelineClient:
             404, "NoStore", f"Nothing has been started with the connection '{conn_id}' yet on this machine: there is no store"
         )
     return AsyncPipelineClient(app=create_watching_app(settings))
+
+
+def _is_in_network(address: ServiceAddress) -> bool:
+    """Whether a service is asked over the network: also when only the environment names one, as for tasks."""
+    return bool(address.url or (not address.home and os.environ.get(f"{PREFIX}URL")))
 
 
 def _has_store(settings: Settings) -> bool:

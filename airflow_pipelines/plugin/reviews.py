@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.models.dag import DagModel
 from airflow.models.hitl import HITLDetail
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.taskinstance import TaskInstance
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
     from sqlalchemy.orm import Session
 
-MOST: Final = 200
+MOST: Final = 1000
 REVIEW_KEY: Final = "review"
 """The key of the XCom in which a task says which change it waits with."""
 
@@ -32,9 +33,8 @@ def open_reviews(session: Session, user: BaseUser) -> list[dict[str, Any]]:
     :param session: a session of Airflow's database
     :param user: the person
     """
-    readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
-    query = _waiting().where(TaskInstance.dag_id.in_(readable)).order_by(HITLDetail.created_at).limit(MOST)
-    return list(_reviews(session, query, user))
+    # Those that wait are few, and mostly none: who may see them is asked for these, not for all DAGs that there are.
+    return list(_reviews(session, _waiting().order_by(HITLDetail.created_at).limit(MOST), user))
 
 
 def pipeline_of_task(session: Session, user: BaseUser, dag_id: str, run_id: str, task_id: str, map_index: int) -> dict[str, Any]:
@@ -76,15 +76,22 @@ def _waiting() -> Any:
 
 
 def _reviews(session: Session, query: Any, user: BaseUser) -> Iterator[dict[str, Any]]:
+    may_see: dict[str, bool] = {}
     for request, task_instance, xcom in session.execute(query):
         said = XComModel.deserialize_value(xcom)
-        if isinstance(said, dict) and isinstance(said.get("pipeline"), str) and _may_see(user, task_instance.dag_id):
+        if not isinstance(said, dict) or not isinstance(said.get("pipeline"), str):
+            continue
+        dag_id = task_instance.dag_id
+        if dag_id not in may_see:
+            may_see[dag_id] = _may_see(session, user, dag_id)
+        if may_see[dag_id]:
             yield _review(request, task_instance, said)
 
 
-def _may_see(user: BaseUser, dag_id: str) -> bool:
+def _may_see(session: Session, user: BaseUser, dag_id: str) -> bool:
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id, session=session))
     allowed: bool = get_auth_manager().is_authorized_dag(
-        method="GET", access_entity=DagAccessEntity.HITL_DETAIL, details=DagDetails(id=dag_id), user=user
+        method="GET", access_entity=DagAccessEntity.HITL_DETAIL, details=details, user=user
     )
     return allowed
 

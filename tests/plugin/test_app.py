@@ -208,3 +208,40 @@ def test_a_connection_that_is_changed_leads_elsewhere(
         connect("here", extra={"home": str(tmp_path / name)})
         ControlPlane(Settings.load(tmp_path / name)).store.create(given.pending(name))
         assert [each["name"] for each in viewer.get("connections/here/v0/overview").json()["pipelines"]] == [name]
+
+
+def test_the_client_of_a_former_address_is_closed(
+    client: Client, connect: Connect, behind: ScriptedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_pipelines.client import AsyncPipelineClient
+    from airflow_pipelines.plugin import connections
+
+    closed: list[AsyncPipelineClient] = []
+
+    async def close(self: AsyncPipelineClient) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(AsyncPipelineClient, "close", close)
+    monkeypatch.setattr(connections, "FRESH_S", 0.0)
+    monkeypatch.setattr(connections, "LAST_ANSWER_S", 0.0)
+    behind.up(name="shop")
+    viewer = client("VIEWER")
+    for host in ("http://one", "http://one", "http://other"):
+        connect("team", host=host)
+        assert viewer.get("connections/team/v0/pipelines/shop").status_code == 200
+    assert viewer.get("connections/team/v0/pipelines/shop").status_code == 200
+    assert len(closed) == 1
+
+
+def test_a_service_that_the_environment_names_is_behind_connections_without_a_host(
+    client: Client, connect: Connect, behind: ScriptedService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW_PIPELINES_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("AIRFLOW_PIPELINES_URL", "http://pipelines:8080")
+    behind.up(name="shop")
+    viewer = client("VIEWER")
+    assert [each["id"] for each in viewer.get("context").json()["connections"]] == ["airflow_pipelines_default"]
+    assert viewer.get("connections/airflow_pipelines_default/v0/pipelines/shop").json()["name"] == "shop"
+    # One with a home of its own is the embedded service all the same.
+    connect("here", extra={"home": str(tmp_path / "here")})
+    assert code(viewer.get("connections/here/v0/overview")) == (404, "NoStore")

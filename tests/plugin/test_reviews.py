@@ -164,13 +164,17 @@ def test_reviews_of_dags_that_a_person_may_not_see_are_not_there(
     commit(waiting)
     viewer = client("VIEWER")
     manager = get_auth_manager()
+    asked: list[tuple[str, str, str | None]] = []
+
+    def refuse(*, method: str, access_entity: Any, details: Any, user: Any) -> bool:
+        asked.append((method, access_entity.value, details.id))
+        return False
+
     with monkeypatch.context() as patched:
-        patched.setattr(manager, "get_authorized_dag_ids", lambda **_: set())
-        assert viewer.get("reviews").json()["reviews"] == []
-    with monkeypatch.context() as patched:
-        patched.setattr(manager, "is_authorized_dag", lambda **_: False)
+        patched.setattr(manager, "is_authorized_dag", refuse)
         assert viewer.get("reviews").json()["reviews"] == []
         assert viewer.get("task?dag_id=d&run_id=run/1&task_id=gate").status_code == 403
+    assert asked == [("GET", "HITL_DETAIL", "d"), ("GET", "TASK_INSTANCE", "d")]
     assert len(viewer.get("reviews").json()["reviews"]) == 1
 
 
