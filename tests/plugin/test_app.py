@@ -13,10 +13,12 @@ from starlette.testclient import TestClient
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.plugin.forwarding import OF_PIPELINE
 from airflow_pipelines.service.control_plane import ControlPlane
+from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.settings import Settings
 from tests.fixtures.airflow import ScriptedService
 from tests.plugin.conftest import Client
 from tests.service import records as given
+from tests.service.waiting import until
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 Connect = Callable[..., None]
@@ -178,7 +180,11 @@ def test_a_service_that_is_away_is_named(client: Client, connect: Connect) -> No
     assert "s3cret-key" not in answer.text
 
 
-def test_an_embedded_store_is_looked_at_without_carrying_anything_forward(client: Client, connect: Connect, tmp_path: Path) -> None:
+def test_an_embedded_store_is_looked_at_without_carrying_anything_forward(
+    client: Client, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted: list[str] = []
+    monkeypatch.setattr(SharedDeployer, "host", lambda _: wanted.append("a host"))
     home = tmp_path / "home"
     control_plane = ControlPlane(Settings.load(home))
     # It waits for a compiler, which whoever else reads it would start.
@@ -190,8 +196,10 @@ def test_an_embedded_store_is_looked_at_without_carrying_anything_forward(client
         shown = viewer.get("connections/here/v0/overview").json()["pipelines"]
         assert {each["name"]: each["program_status"] for each in shown} == {"waits": "Pending", "p": "Success"}
         assert viewer.get("connections/here/v0/pipelines/waits").json()["program_status"] == "Pending"
-    assert control_plane.registry.live_hosts() == []
-    assert not list((home / "logs").glob("host*"))
+    assert (wanted, control_plane.registry.live_hosts()) == ([], [])
+    # It would have: the same question to who carries forward wants a host.
+    control_plane.pipeline("waits")
+    until(lambda: wanted)
     control_plane.close()
 
 
