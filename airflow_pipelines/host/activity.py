@@ -109,6 +109,7 @@ class Activity:
         return {
             "now": int(time.time() * 1000),
             "every_ms": int(EVERY_S * 1000),
+            "begin": pairs[0][0].at_ms if pairs else None,
             "t": [after.at_ms for _, after in pairs],
             "rows_per_second": groups.pop(Measure.PROCESSED.value).get("", none),
             "busy": groups.pop(Measure.BUSY.value).get("", none),

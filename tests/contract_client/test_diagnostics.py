@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def test_looking_into_a_pipeline(
 
     eventually(lambda: any(get("activity").json()["relations"].get("v", [])))
     activity = get("activity").json()
-    taken = sum(rate * seconds(activity, number) for number, rate in enumerate(activity["rows_per_second"]))
+    ends = [activity["begin"], *activity["t"]]
+    taken = sum(rate * (end - begin) / 1000 for rate, (begin, end) in zip(activity["rows_per_second"], pairwise(ends), strict=True))
     assert taken == pytest.approx(3, abs=0.1)
     (ingress,) = activity["inputs"]
     assert ingress.startswith("t.api-ingress-")
@@ -131,12 +133,6 @@ def test_looking_into_a_pipeline(
     version = pipeline.program_version()
     pipeline.update_runtime()
     assert pipeline.program_version() == version
-
-
-def seconds(activity: dict[str, Any], number: int) -> float:
-    """How long an interval is; of the first one that is not known, because it begins before what is shown."""
-    ends = activity["t"]
-    return (ends[number] - ends[number - 1]) / 1000 if number else activity["every_ms"] / 1000
 
 
 def glance(foreign: FelderaClient, name: str) -> dict[str, Any]:

@@ -22,12 +22,14 @@ def test_rates_are_what_counters_have_grown_in_each_second() -> None:
     activity.sample(lambda: counted(300, t=200) | counters_of(Measure.VIEWS, {"v": 7.5}), BEGIN_S + 2)
     activity.sample(lambda: counted(300, t=200) | counters_of(Measure.VIEWS, {"v": 7.5}), BEGIN_S + 6)
     shown = activity.to_wire()
-    assert shown["t"] == [int((BEGIN_S + 2) * 1000), int((BEGIN_S + 6) * 1000)]
+    assert (shown["begin"], shown["t"]) == (int(BEGIN_S * 1000), [int((BEGIN_S + 2) * 1000), int((BEGIN_S + 6) * 1000)])
     assert (shown["rows_per_second"], shown["busy"]) == ([100, 0], [0.1, 0])
     # Times are those of the interval, and what was not known before had counted nothing.
     assert (shown["relations"], shown["views_ms"]) == ({"t": [100, 0]}, {"v": [7.5, 0]})
     assert activity.to_wire(since_ms=shown["t"][0])["rows_per_second"] == [0]
-    assert activity.to_wire(since_ms=shown["t"][1])["t"] == []
+    assert activity.to_wire(since_ms=shown["t"][0])["begin"] == shown["t"][0]
+    nothing = activity.to_wire(since_ms=shown["t"][1])
+    assert (nothing["begin"], nothing["t"]) == (None, [])
 
 
 def test_a_counter_that_begins_anew_is_not_known_for_that_interval() -> None:
