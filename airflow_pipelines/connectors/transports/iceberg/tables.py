@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -27,6 +28,11 @@ _WRONG: Final = (
     FileNotFoundError,
 )
 """What comes again however often it is tried."""
+_DENIED: Final = re.compile(
+    r"(?i)access_?denied|forbidden|unauthori[sz]ed|signature|invalid_?access_?key|unrecognizedclient|expired_?token|credentials"
+    r"|authentication failed|no password supplied|\((401|403)\)"
+)
+"""Stores, Glue and databases say so only in words."""
 
 
 @contextmanager
@@ -45,12 +51,12 @@ def table_access(what: str) -> Iterator[None]:
     except _MISSING as error:
         raise ConnectorFailure(f"{what}: there is no such table: {_words(error)}. Check 'table_name' and the catalog.") from error
     except _REFUSED as error:
-        raise ConnectorFailure(
-            f"{what}: the catalog or the store of the files refuses: {_words(error)}. Check the keys and what they may do."
-        ) from error
+        raise _refused(what, error) from error
     except _WRONG as error:
         raise ConnectorFailure(f"{what}: {_words(error)}") from error
     except Exception as error:
+        if _DENIED.search(str(error)):
+            raise _refused(what, error) from error
         # Catalogs and stores have errors of their own for being away.
         raise TransientConnectorFailure(f"{what}: {_words(error)}") from error
 
@@ -70,6 +76,12 @@ def without_retries(table: Any) -> Any:
     properties = {**table.metadata.properties, "commit.retry.num-retries": "0"}
     table.metadata = table.metadata.model_copy(update={"properties": properties})
     return table
+
+
+def _refused(what: str, error: Exception) -> ConnectorFailure:
+    return ConnectorFailure(
+        f"{what}: the catalog or the store of the files refuses: {_words(error)}. Check the keys and what they may do."
+    )
 
 
 def _words(error: Exception) -> str:
