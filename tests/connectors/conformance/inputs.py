@@ -229,6 +229,30 @@ class InputConformance:
             for figure in () if lag is None else (lag.records, lag.bytes, lag.seconds):
                 assert figure is None or figure >= 0
 
+    def test_nothing_is_read_before_it_may_and_all_is_counted(self, case: InputCase, tmp_path: Path) -> None:
+        reader, endpoint = self._reader(case, tmp_path)
+        reader.set_paused(True)
+        reader.set_active(True)
+        reader.start()
+        try:
+            time.sleep(0.05)
+            assert endpoint.metrics.total_records == 0
+            assert reader.take() == []
+            reader.set_paused(False)
+            self._until(lambda: reader.has_work, "the first rows")
+            reader.set_paused(True)
+            assert not reader.has_work, "what was read waits until it may be used"
+            assert reader.take() == []
+            reader.set_paused(False)
+            self._take_all(case, reader, endpoint)
+            wire = endpoint.to_wire()
+            figures = wire["metrics"]
+            assert (figures["total_records"], figures["num_parse_errors"]) == (len(case.rows), len(case.malformed or {}))
+            assert (figures["num_transport_errors"], figures["end_of_input"]) == (0, case.ends)
+            assert (wire["fatal_error"], wire["paused"]) == (None, False)
+        finally:
+            reader.close()
+
     def test_a_source_that_goes_and_comes_back(self, case: InputCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if not case.can_be_away:
             pytest.skip("its source is always there")
@@ -238,21 +262,28 @@ class InputConformance:
         try:
             with pytest.raises(TransientConnectorFailure):
                 self._read_one(case)
-            reader, endpoint, taken = self._reader(case, tmp_path)
+            reader, endpoint = self._reader(case, tmp_path)
+            reader.set_active(True)
+            reader.start()
             self._until(lambda: endpoint.health.trouble is not None, "the input says that its source is away")
             assert endpoint.to_wire()["health"]["status"] == "Unhealthy"
         finally:
             case.bring_back()
         try:
-            self._until(lambda: endpoint.metrics.total_records == len(case.rows), "all rows")
-            while reader.has_work:
-                taken += rows_of(*reader.take())
-            assert taken == case.rows
+            self._take_all(case, reader, endpoint)
             self._until(lambda: endpoint.health.is_good, "the input works again")
             assert endpoint.fatal_error is None
             assert endpoint.metrics.transport_errors.count > 0
         finally:
             reader.close()
+
+    def _take_all(self, case: InputCase, reader: ConnectorInput, endpoint: InputEndpoint) -> None:
+        metrics = endpoint.metrics
+        self._until(lambda: metrics.total_records == len(case.rows) and metrics.end_of_input == case.ends, "all rows")
+        taken: list[dict[str, Any]] = []
+        while reader.has_work:
+            taken += rows_of(*reader.take())
+        assert taken == case.rows
 
     @staticmethod
     def _read_one(case: InputCase) -> None:
@@ -264,7 +295,7 @@ class InputConformance:
             source.close()
 
     @staticmethod
-    def _reader(case: InputCase, folder: Path) -> tuple[ConnectorInput, InputEndpoint, list[dict[str, Any]]]:
+    def _reader(case: InputCase, folder: Path) -> tuple[ConnectorInput, InputEndpoint]:
         endpoint = InputEndpoint(case.connector.endpoint, case.schema.name, case.connector)
         definition = definition_of(case.connector)
         reader = ConnectorInput(
@@ -277,9 +308,7 @@ class InputConformance:
             workers=1,
             seekable=isinstance(definition, InputDefinition) and definition.seekable,
         )
-        reader.set_active(True)
-        reader.start()
-        return reader, endpoint, []
+        return reader, endpoint
 
     @staticmethod
     def _until(condition: Callable[[], bool], what: str) -> None:

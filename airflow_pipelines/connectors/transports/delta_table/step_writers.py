@@ -19,6 +19,7 @@ from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.columns import table_rows
+from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.relations import Column
@@ -174,7 +175,7 @@ class MergedByRowWriter(_MergedWriter):
         if _only_adds(changes):
             return self._append(table, changes, properties)
         names = self.table_schema.names
-        comes, goes = self._split(changes)
+        comes, goes = come_and_gone(changes, lambda rows: table_rows(rows, self._columns, self.table_schema), self.table_schema)
         gone = goes.group_by(names).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
         puts = [comes, _remaining(table, gone, names)]
         put = pa.concat_tables([part.select(names) for part in puts])
@@ -197,16 +198,6 @@ class MergedByRowWriter(_MergedWriter):
             .execute()
         )
         return Written(comes.num_rows + goes.num_rows, source.nbytes)
-
-    def _split(self, changes: Changes) -> tuple[pa.Table, pa.Table]:
-        """The rows that come, and those that go."""
-        comes, goes = [], []
-        for rows in changes.tables():
-            plain = table_rows(rows, self._columns, self.table_schema)
-            more = pc.greater(rows.column(WEIGHT), 0)
-            comes.append(plain.filter(more))
-            goes.append(plain.filter(pc.invert(more)))
-        return pa.concat_tables(comes), pa.concat_tables(goes)
 
 
 def _remaining(table: DeltaTable, gone: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -19,8 +19,8 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg
 from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.relations import Column
 
 _FEW: Final = 100
@@ -109,13 +109,7 @@ class MergedWriter:
 
     def _split(self, changes: Changes) -> tuple[pa.Table, pa.Table]:
         """The rows that come, and those that go."""
-        parts: dict[bool, list[pa.Table]] = {True: [self.table_schema.empty_table()], False: [self.table_schema.empty_table()]}
-        for rows in changes.tables():
-            plain = as_iceberg(rows, self._columns, self.table_schema)
-            more = pc.greater(rows.column(WEIGHT), 0)
-            parts[True].append(plain.filter(more))
-            parts[False].append(plain.filter(pc.invert(more)))
-        comes, goes = pa.concat_tables(parts[True]), pa.concat_tables(parts[False])
+        comes, goes = come_and_gone(changes, lambda rows: as_iceberg(rows, self._columns, self.table_schema), self.table_schema)
         # Changes come in the order of the index, so that equal keys are neighbours.
         if comes.num_rows > 1 and equal_neighbours(comes.select(self._key)).any():
             raise ConnectorFailure(
