@@ -14,6 +14,7 @@ from airflow_pipelines.hooks.conditions import Observation, StartedCondition
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import WaitingPipelineOperator
 from airflow_pipelines.operators.diff import change_xcom
+from airflow_pipelines.operators.lifecycle import StartPipelineOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -34,6 +35,7 @@ class ActivatePipelineOperator(WaitingPipelineOperator):
     """
 
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "initial")
+    operator_extra_links = StartPipelineOperator.operator_extra_links
 
     def __init__(self, *, initial: str = "running", **kwargs: Any) -> None:
         super().__init__(**kwargs)

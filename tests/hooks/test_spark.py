@@ -140,6 +140,7 @@ def test_the_same_connection_is_the_same_way_to_submit() -> None:
     assert dedicated_hosts(connection("local[2]", conn_id="one")) is not one
 
 
+@pytest.mark.processes
 def test_a_connection_says_what_all_its_pipelines_get_and_a_pipeline_what_it_gets(
     request_: SubmitRequest, spark_submit: Path
 ) -> None:
