@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import multiprocessing
 import os
 import re
@@ -15,6 +16,7 @@ from contextlib import ExitStack, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 import tenacity
 from fastapi import FastAPI, Request
@@ -23,6 +25,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from airflow_pipelines import wire
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.transport import _async_result
 from airflow_pipelines.wire import lines_of
 from tests.serving import serving
 
@@ -337,3 +340,24 @@ def test_a_process_that_used_the_embedded_service_ends_by_itself() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+def test_a_caller_that_is_cancelled_when_the_answer_comes_is_cancelled(turns: int) -> None:
+    async def called() -> bool:
+        answer: concurrent.futures.Future[int] = concurrent.futures.Future()
+        request = httpx.Request("GET", "http://localhost", extensions={"timeout": {"read": 5.0}})
+        task = asyncio.create_task(_async_result(answer, request))
+        await asyncio.sleep(0)
+        answer.set_result(1)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        was_waiting = not task.done()
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            return True
+        return not was_waiting
+
+    assert asyncio.run(called())

@@ -10,7 +10,7 @@ from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import Condition, Observation, Request, is_transient
-from airflow_pipelines.hooks.pipeline_events import Poll
+from airflow_pipelines.hooks.pipeline_events import PipelineWatch, Poll
 from airflow_pipelines.wire import path_of
 
 _STATISTICS = Request("/stats")
@@ -97,14 +97,12 @@ def _refusal_or_raise(error: PipelineAPIError) -> PipelineAPIError:
     return error
 
 
-async def poll_for_events(client: AsyncPipelineClient, name: str, at: float, *, with_stats: bool, with_events: bool) -> Poll | None:
+async def poll_for_events(client: AsyncPipelineClient, name: str, watch: PipelineWatch) -> Poll | None:
     """Poll a pipeline once for what happened to it.
 
     :param client: the client
     :param name: the pipeline's name
-    :param at: seconds since the epoch
-    :param with_stats: whether to ask for statistics, if it runs
-    :param with_events: whether to ask for the events that the service has recorded
+    :param watch: says what to ask for beside the descriptor
     :returns: what the poll saw; None when there is no such pipeline
     :raises PipelinesError: the service cannot be asked
     """
@@ -112,17 +110,17 @@ async def poll_for_events(client: AsyncPipelineClient, name: str, at: float, *, 
     try:
         descriptor = await client.request("GET", path, params=_STATUS, outage_budget_s=_ONE_TRY)
         events = None
-        if with_events:
+        if watch.needs_events(descriptor):
             events = await client.request("GET", path + "/events", params={"selector": "all"}, outage_budget_s=_ONE_TRY)
     except PipelineAPIError as error:
         if error.error_code != ErrorCode.UNKNOWN_PIPELINE_NAME:
             raise
         return None
     stats = None
-    if with_stats and _asks_runtime(descriptor):
+    if watch.needs_stats and _asks_runtime(descriptor):
         try:
             stats = await client.request("GET", path + "/stats", outage_budget_s=_ONE_TRY)
         except PipelineAPIError as error:
             # One that starts or ends has none.
             _refusal_or_raise(error)
-    return Poll(descriptor, at, stats, events)
+    return Poll(descriptor, time.time(), stats, events)

@@ -50,7 +50,7 @@ class Poll:
     :param descriptor: the pipeline with the status selector
     :param at: seconds since the epoch
     :param stats: its statistics; None when nobody wanted them or it does not run
-    :param events: its events with all details, newest first; None when nobody wanted them
+    :param events: its events with all details, newest first; None when nobody wanted them, or there are no new ones
     """
 
     descriptor: Mapping[str, Any]
@@ -192,6 +192,13 @@ class _Programs(_Detector):
 _PIPELINE: Final = "pipeline"
 
 
+def _statuses(descriptor: Mapping[str, Any]) -> dict[str, Any]:
+    """The statuses with their times, and the error."""
+    return {name: value for name, value in descriptor.items() if "_status" in name and "details" not in name} | {
+        "error": descriptor.get("deployment_error")
+    }
+
+
 class PipelineWatch:
     """Finds what happens to one pipeline.
 
@@ -206,16 +213,19 @@ class PipelineWatch:
         made: list[_Detector] = [_Checkpoints(), _Copies(), _Idleness(idle_interval_s), _Failures(), _Programs()]
         self._detectors = [detector for detector in made if detector.kind in kinds]
         self._marks: dict[str, Any] = dict(watermark or {})
+        self._statuses: dict[str, Any] | None = None
 
     @property
     def needs_stats(self) -> bool:
         """Whether a poll has to ask for statistics."""
         return any(detector.needs_stats for detector in self._detectors)
 
-    @property
-    def needs_events(self) -> bool:
-        """Whether a poll has to ask for events."""
-        return any(detector.needs_events for detector in self._detectors)
+    def needs_events(self, descriptor: Mapping[str, Any]) -> bool:
+        """Whether a poll has to ask for events: there are none without a change of a status.
+
+        :param descriptor: the pipeline as the poll has seen it
+        """
+        return any(detector.needs_events for detector in self._detectors) and self._statuses != _statuses(descriptor)
 
     @property
     def watermark(self) -> dict[str, Any]:
@@ -233,6 +243,7 @@ class PipelineWatch:
             # Deleted and made again under its name: all that it has is new, but for what it begins with.
             self._marks = {}
         self._marks[_PIPELINE] = identity
+        self._statuses = _statuses(poll.descriptor)
         told = []
         for detector in self._detectors:
             if detector.kind not in self._marks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -92,9 +91,7 @@ class PipelineEventTrigger(BaseEventTrigger):
             await asyncio.sleep(jittered(self.poll_interval_s))
 
     async def _look(self, client: AsyncPipelineClient, watch: PipelineWatch) -> list[dict[str, Any]]:
-        poll = await poll_for_events(
-            client, self.pipeline_name, time.time(), with_stats=watch.needs_stats, with_events=watch.needs_events
-        )
+        poll = await poll_for_events(client, self.pipeline_name, watch)
         return [] if poll is None else watch.seen(poll)
 
 

@@ -178,12 +178,21 @@ def test_another_pipeline_of_the_name_begins_anew() -> None:
 
 def test_only_what_is_needed_is_asked_and_told() -> None:
     assert not watch("checkpoint", "sync", "program_change").needs_stats
-    assert not watch("checkpoint", "idle").needs_events
     assert watch("idle").needs_stats
-    assert watch("failure").needs_events
     watched = watch("sync")
     watched.seen(poll())
     assert watched.seen(poll(program_version=7, **storage(FIRST))) == []
+
+
+def test_events_are_asked_for_when_a_status_has_changed() -> None:
+    now = poll(deployment_status="Running", deployment_resources_status_since="t1", deployment_error=None, events=[event(1)])
+    assert not watch("checkpoint", "idle").needs_events(now.descriptor)
+    watched = watch("failure")
+    assert watched.needs_events(now.descriptor)
+    watched.seen(now)
+    assert not watched.needs_events({**now.descriptor, "program_version": 9, "storage_status_details": {"checkpoints": []}})
+    for change in ({"deployment_error": {"error_code": "X"}}, {"deployment_resources_status_since": "t2"}):
+        assert watched.needs_events({**now.descriptor, **change})
 
 
 def test_an_unknown_kind_names_the_known_ones() -> None:

@@ -38,18 +38,27 @@ def trigger(store: Any = None, **arguments: Any) -> PipelineEventTrigger:
     return made
 
 
-def events_of(watching: PipelineEventTrigger, count: int, during: Any = None, limit_s: float = 10.0) -> list[dict[str, Any]]:
-    """The first events of a trigger; ``during`` is called once it has looked at the pipeline."""
+def events_of(
+    watching: PipelineEventTrigger, count: int, service: ScriptedService, during: Any, limit_s: float = 30.0
+) -> list[dict[str, Any]]:
+    """The first events of a trigger; ``during`` is called once the watching has begun."""
+
+    async def when_it_has_begun() -> None:
+        looks = len(service.asked("GET"))
+        # Each look is one request at least and three at most.
+        while len(service.asked("GET")) < looks + 4:
+            await asyncio.sleep(0.01)
+        during()
 
     async def collect() -> list[dict[str, Any]]:
         told: list[dict[str, Any]] = []
+        change = asyncio.ensure_future(when_it_has_begun())
         async with aclosing(watching.run()) as events:  # type: ignore[type-var]
-            if during is not None:
-                asyncio.get_running_loop().call_later(0.1, during)
             async for event in events:
                 told.append(event.payload)
                 if len(told) == count:
                     break
+        await change
         return told
 
     return asyncio.run(asyncio.wait_for(collect(), limit_s))
@@ -76,7 +85,7 @@ def test_kinds_are_checked_where_the_dag_is_read(events: Any, why: str) -> None:
 def test_what_happens_is_told_and_kept(scripted: ScriptedService) -> None:
     checkpoints(scripted, FIRST)
     store = Store()
-    (event,) = events_of(trigger(store), 1, lambda: checkpoints(scripted, SECOND, FIRST))
+    (event,) = events_of(trigger(store), 1, scripted, lambda: checkpoints(scripted, SECOND, FIRST))
     assert event["event"] == "checkpoint"
     assert event["checkpoint"] == SECOND
     assert event["processed_records"] == 4
@@ -90,13 +99,20 @@ def test_a_restarted_triggerer_tells_nothing_twice_and_misses_nothing(scripted: 
         async with aclosing(trigger(store).run()) as events:  # type: ignore[type-var]
             await anext(events)
 
-    with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(watch_for_a_while(), 0.3))
+    async def until_it_has_looked() -> None:
+        watching = asyncio.ensure_future(watch_for_a_while())
+        while len(scripted.asked("GET")) < 4:
+            await asyncio.sleep(0.01)
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+
+    asyncio.run(asyncio.wait_for(until_it_has_looked(), 30))
     assert store.writes == 1, "a watermark that has not moved is not written again"
     # While no triggerer runs.
     checkpoints(scripted, FIRST)
     again = trigger(store)
-    told = events_of(again, 2, lambda: checkpoints(scripted, SECOND, FIRST))
+    told = events_of(again, 2, scripted, lambda: checkpoints(scripted, SECOND, FIRST))
     assert [event["checkpoint"] for event in told] == [FIRST, SECOND]
 
 
@@ -108,8 +124,9 @@ def test_failures_are_told_from_what_the_service_recorded(scripted: ScriptedServ
         error = {"error_code": "HostLost", "message": "gone", "details": {}}
         failed = {"event_id": "02", "recorded_at": "t2", "deployment_error": error}
         scripted.answers["GET", "events"] = [[failed, {"event_id": "01", "recorded_at": "t1", "deployment_error": None}]]
+        scripted.pipeline(deployment_error=error)
 
-    (event,) = events_of(trigger(Store(), events=["failure"]), 1, fail)
+    (event,) = events_of(trigger(Store(), events=["failure"]), 1, scripted, fail)
     assert event == {"event": "failure", "pipeline": "p", "error_code": "HostLost", "message": "gone", "at": "t2"}
 
 
@@ -127,15 +144,15 @@ def test_a_pipeline_that_is_away_is_watched_on(scripted: ScriptedService, caplog
     watched = trigger(Store(), events=["checkpoint"])
     checkpoints(scripted)
     with caplog.at_level("INFO"):
-        (event,) = events_of(watched, 1, appear)
+        (event,) = events_of(watched, 1, scripted, appear)
     assert event["checkpoint"] in (FIRST, SECOND)
 
 
 def test_assets_that_share_a_trigger_are_watched_without_a_watermark(scripted: ScriptedService) -> None:
     checkpoints(scripted)
-    told = events_of(trigger(Store(trouble="Task has 2 concrete inlets")), 1, lambda: checkpoints(scripted, FIRST))
+    told = events_of(trigger(Store(trouble="Task has 2 concrete inlets")), 1, scripted, lambda: checkpoints(scripted, FIRST))
     assert told[0]["checkpoint"] == FIRST
-    assert events_of(trigger(None), 1, lambda: checkpoints(scripted, SECOND, FIRST))[0]["checkpoint"] == SECOND
+    assert events_of(trigger(None), 1, scripted, lambda: checkpoints(scripted, SECOND, FIRST))[0]["checkpoint"] == SECOND
 
 
 def test_idleness_needs_statistics_of_a_running_pipeline(scripted: ScriptedService) -> None:
@@ -148,5 +165,5 @@ def test_idleness_needs_statistics_of_a_running_pipeline(scripted: ScriptedServi
         "incarnation_uuid": "i",
     }
     scripted.answers["GET", "stats"] = {"global_metrics": metrics}
-    (event,) = events_of(trigger(Store(), events=["idle"], idle_interval_s=0.1), 1, scripted.up)
+    (event,) = events_of(trigger(Store(), events=["idle"], idle_interval_s=0.1), 1, scripted, scripted.up)
     assert event["total_input_records"] == 3
