@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperatorLink, conf
 
 from airflow_pipelines.errors import PipelinesError
-from airflow_pipelines.page_links import PLUGIN_PATH, page_link
+from airflow_pipelines.page_links import airflow_page_link
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
@@ -67,5 +67,4 @@ def _page(operator: Any) -> str:
     name, connection = getattr(operator, "pipeline_name", None), getattr(operator, "pipeline_conn_id", None)
     if not isinstance(name, str) or not isinstance(connection, str) or not name:
         return ""
-    airflow = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
-    return page_link(f"{airflow}{PLUGIN_PATH}", name, connection)
+    return airflow_page_link(str(conf.get("api", "base_url", fallback="") or ""), name, connection)

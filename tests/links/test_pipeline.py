@@ -24,8 +24,8 @@ COMMON: dict[str, Any] = {"task_id": "t", "pipeline_name": "my shop", "pipeline_
 @pytest.mark.parametrize(
     ("base_url", "page"),
     [
-        ("https://airflow.example.com/data/", "https://airflow.example.com/data/airflow_pipelines/"),
-        ("", "/airflow_pipelines/"),
+        ("https://airflow.example.com/data/", "https://airflow.example.com/data/plugin/pipelines/data/airflow_pipelines/"),
+        ("", "/plugin/pipelines/airflow_pipelines/"),
     ],
 )
 def test_a_task_leads_to_its_pipelines_page(monkeypatch: pytest.MonkeyPatch, base_url: str, page: str) -> None:
