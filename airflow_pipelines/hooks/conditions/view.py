@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions.comparison import Comparable, Comparison
 from airflow_pipelines.hooks.conditions.condition import Outcome, RuntimeCondition, Verdict, pending
 from airflow_pipelines.hooks.conditions.observation import Observation, Request
 
 _MARK: Final = "__row_found"
 """A column that every row of the answer has: an answer without it says why the query failed."""
+
+_ANSWERING: Final = frozenset({PipelineStatus.RUNNING, PipelineStatus.PAUSED})
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ class ViewCondition(RuntimeCondition):
         text = self.query.strip().rstrip(";")
         # The end of the line ends a comment that the query may end with.
         return Request("/query", {"sql": f"select 1 as {_MARK}, awaited.* from (\n{text}\n) as awaited limit 1", "format": "json"})
+
+    def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
+        """As every condition on a running pipeline; one that answers nothing has found no row."""
+        verdict = super().judge(seen, memory)
+        if verdict.outcome is Outcome.PENDING and seen.answer is None and seen.refusal is None and seen.status in _ANSWERING:
+            return pending(seen, "the query finds no row")
+        return verdict
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
         if _MARK not in answer:

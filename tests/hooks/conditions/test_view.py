@@ -16,7 +16,9 @@ def found(**row: Any) -> dict[str, Any]:
 def test_a_query_finds_a_row_or_none() -> None:
     condition = ViewCondition("select * from late")
     # No row is no body.
-    assert condition.judge(seen(answer=None), None).outcome is Outcome.PENDING
+    nothing = condition.judge(seen(answer=None), None)
+    assert (nothing.outcome, nothing.message) == (Outcome.PENDING, "RUNNING, the query finds no row")
+    assert condition.judge(seen("Initializing", answer=None), None).message == "INITIALIZING"
     verdict = condition.judge(seen(answer=found(id=7, why=None)), None)
     assert verdict.outcome is Outcome.REACHED
     assert verdict.result == {"row": {"id": 7, "why": None}}
