@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def client(airflow_app: FastAPI, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+def client(airflow_app: FastAPI, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """Makes clients of the plugin as Airflow mounts it, logged in with a role of Airflow's simple users.
 
     None is nobody, and an empty text somebody without a role.
@@ -62,6 +62,9 @@ def client(airflow_app: FastAPI, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     from airflow_pipelines.plugin import AirflowPipelinesPlugin
     from airflow_pipelines.plugin.late_app import LateApp
 
+    # Not the pipelines of whoever runs the tests.
+    monkeypatch.setenv("AIRFLOW_PIPELINES_HOME", str(tmp_path / "default home"))
+    monkeypatch.delenv("AIRFLOW_PIPELINES_URL", raising=False)
     # The API server says so of itself; only then is Airflow's database asked for connections.
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
     # A new one each time: it keeps a client for each connection.
