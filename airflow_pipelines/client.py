@@ -48,9 +48,14 @@ def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
     """A context that verifies certificates; a client may be given one that was made before.
 
     :param ca_file: path of a CA bundle; None for the one that comes with the HTTP library
-    :raises OSError: it cannot be read
+    :raises ValueError: it cannot be read, or has no certificate
     """
-    return httpx.create_ssl_context() if ca_file is None else ssl.create_default_context(cafile=ca_file)
+    if ca_file is None:
+        return httpx.create_ssl_context()
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise ValueError(f"the CA file {ca_file} cannot be used: {error}") from error
 
 
 class _Endpoint:

@@ -143,7 +143,7 @@ class PipelineHook(BaseHook):
     async def _async_client(self, found: tuple[ServiceAddress, Any]) -> AsyncPipelineClient:
         address, spark_connection = found
         arguments = self._client_arguments(address, spark_connection)
-        if address.url is not None and arguments["verify"] is not False:
+        if address.url is not None and address.url.startswith("https://") and address.verify:
             # Reading the authorities' certificates takes tens of milliseconds.
             arguments["verify"] = await asyncio.to_thread(tls_context, address.ca_file)
         return AsyncPipelineClient(**arguments)

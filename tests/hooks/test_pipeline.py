@@ -36,6 +36,14 @@ def test_a_host_makes_a_client_of_the_network(monkeypatch: pytest.MonkeyPatch) -
     assert "secret-key" not in repr(client)
 
 
+def test_a_file_of_authorities_without_any_is_said_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("nothing")
+    connect(monkeypatch, "remote", host="https://127.0.0.1:9", extra={"ca_file": str(tmp_path / "ca.pem")})
+    good, message = PipelineHook("remote").test_connection()
+    assert not good
+    assert f"the CA file {tmp_path / 'ca.pem'} cannot be used" in message
+
+
 def test_no_host_makes_an_embedded_client_in_its_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     connect(monkeypatch, "local", extra={"home": str(tmp_path / "home")})
     client = PipelineHook("local").get_conn()
