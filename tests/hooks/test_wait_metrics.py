@@ -45,8 +45,13 @@ def waited(condition: str, outcome: str, counted: Counted) -> float:
 
 def test_a_sensors_wait_is_counted(scripted: ScriptedService, counted: Counted) -> None:
     scripted.up("Paused")
-    begun = time.monotonic()
-    scripted.answers["GET", ""] = lambda: scripted.up("Running" if time.monotonic() > begun + 0.1 else "Paused")
+    polls: list[float] = []
+
+    def looked_at() -> dict[str, Any]:
+        polls.append(time.monotonic())
+        return scripted.up("Running" if polls[-1] > polls[0] + 0.1 else "Paused")
+
+    scripted.answers["GET", ""] = looked_at
     PipelineStatusSensor(**COMMON, timeout=10).execute({})
     assert 0.1 <= waited("status", "reached", counted) < 10
 
