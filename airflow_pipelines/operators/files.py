@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import fsspec
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 from airflow.sdk.io.fs import get_fs, has_fs
 
 if TYPE_CHECKING:
@@ -127,5 +127,5 @@ def _named(name: str, path: str) -> Iterator[None]:
     except FileNotFoundError as error:
         where = "" if is_url(path) else " on this worker"
         raise AirflowFailException(f"{name}: there is no such file{where}: {shown}") from error
-    except (IsADirectoryError, PermissionError, ImportError, ValueError) as error:
+    except (IsADirectoryError, PermissionError, ImportError, ValueError, AirflowNotFoundException) as error:
         raise AirflowFailException(f"{name}: {shown} cannot be used: {str(error).replace(path, shown)}") from error

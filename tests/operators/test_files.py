@@ -73,6 +73,11 @@ def test_a_connection_says_what_the_file_system_is_told() -> None:
         storage_options(Connection(conn_id="files", conn_type="sftp"))
 
 
+def test_a_connection_that_is_not_there_fails_for_good() -> None:
+    with pytest.raises(AirflowFailException, match=r"path: memory://there/x cannot be used: .*gone"):
+        read_file("path", "memory://there/x", "gone")
+
+
 def test_the_connection_reaches_the_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
 
