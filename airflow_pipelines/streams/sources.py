@@ -46,6 +46,13 @@ class SourceReader(ABC):
         :returns: something that can be pickled and given to :meth:`Source.open`
         """
 
+    def left(self) -> int | None:
+        """How many values there are that were not read, as far as is known without asking anybody.
+
+        :returns: None when the source does not say
+        """
+        return None
+
     def cancel(self) -> None:  # noqa: B027
         """Nothing more is wanted: come back from :meth:`poll`. May be called from another thread."""
 
@@ -170,3 +177,6 @@ class _CollectionReader(SourceReader):
 
     def position(self) -> Any:
         return self._next
+
+    def left(self) -> int:
+        return len(self._values) - self._next

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk
+from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk, Lag
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.connector_state import Position
@@ -79,6 +79,11 @@ class StreamSource:
             position={_POSITION: base64.b64encode(given.position).decode("ascii")},
             end_of_input=given.has_ended,
         )
+
+    def lag(self) -> Lag | None:
+        """How many elements the source has that were not read, as it said last."""
+        left = None if self._client is None else self._client.left
+        return None if left is None else Lag(records=left)
 
     def commit(self, position: Position) -> None:
         """Tell the source what is durable."""

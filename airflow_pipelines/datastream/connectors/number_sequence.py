@@ -80,3 +80,6 @@ class _NumberReader(SourceReader):
 
     def position(self) -> Any:
         return self._next
+
+    def left(self) -> int:
+        return self._last + 1 - self._next

@@ -8,6 +8,7 @@ from functools import partial
 
 from airflow_pipelines.streams.processes import ChildProcess, ProcessEndedError, ProcessSettings
 from airflow_pipelines.streams.reading.messages import (
+    Answer,
     Begin,
     CloseSource,
     CommitSource,
@@ -17,6 +18,7 @@ from airflow_pipelines.streams.reading.messages import (
     Reply,
     Request,
     SourceFailed,
+    SourceLeft,
 )
 from airflow_pipelines.streams.worker.client import ProgramFailedError
 
@@ -108,7 +110,8 @@ class SourceClient:
         self._process = process
         self._uid = uid
         self._condition = threading.Condition()
-        self._reply: Reply | None = None
+        self._reply: Answer | None = None
+        self._left: int | None = None
         self._asked = False
         self._ended: ProcessEndedError | None = None
         self._closed = False
@@ -145,6 +148,11 @@ class SourceClient:
             raise ProgramFailedError(reply.failure)
         return reply
 
+    @property
+    def left(self) -> int | None:
+        """How many elements the source has that were not read, as it said last; None when it does not say."""
+        return self._left
+
     def commit(self, position: bytes) -> None:
         """All up to a position is durable, with all that follows from it. The same position is told once.
 
@@ -167,6 +175,9 @@ class SourceClient:
 
     def take(self, reply: Reply) -> None:
         """A reply has come, from the thread that receives."""
+        if isinstance(reply, SourceLeft):
+            self._left = reply.elements
+            return
         with self._condition:
             self._reply = reply
             self._condition.notify_all()

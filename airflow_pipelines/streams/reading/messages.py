@@ -2,7 +2,7 @@
 
 Requests are a :class:`Begin`, and then for each source an :class:`OpenSource`, any number of :class:`ReadSource` and
 :class:`CommitSource`, and a :class:`CloseSource`. Only reading is answered: by :class:`Given` when there is something to give, or
-by :class:`SourceFailed`.
+by :class:`SourceFailed`. A source that knows how much it has left says so meanwhile (:class:`SourceLeft`).
 """
 
 from __future__ import annotations
@@ -110,4 +110,17 @@ class SourceFailed:
     failure: Failure
 
 
-Reply: TypeAlias = Given | SourceFailed
+@dataclass(frozen=True, slots=True)
+class SourceLeft:
+    """How much a source has that was not read. Comes without being asked for, when it has changed.
+
+    :param uid: of the source
+    :param elements: how many elements
+    """
+
+    uid: str
+    elements: int
+
+
+Answer: TypeAlias = Given | SourceFailed
+Reply: TypeAlias = Answer | SourceLeft

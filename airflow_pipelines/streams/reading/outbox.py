@@ -63,7 +63,7 @@ class Taken:
 class Outbox:
     """Holds what was read of one source until somebody asks for it. What was asked for says how far it is read.
 
-    One thread reads (:meth:`wait_until_wanted`, :meth:`room`, :meth:`add` ...), another takes (:meth:`take`).
+    One thread reads (:meth:`wait_for_room`, :meth:`room`, :meth:`add` ...), another takes (:meth:`take`).
     """
 
     def __init__(self) -> None:
@@ -102,15 +102,21 @@ class Outbox:
                 return 0
             return min(self._most - self._elements, _MESSAGES_AHEAD * self.message_elements - self._elements)
 
-    def wait_until_wanted(self, seconds: float | None) -> None:
+    def wait_for_room(self, seconds: float) -> None:
         """Wait until elements are wanted, a position was committed, or all is over.
 
-        :param seconds: go on after so many; None waits for one of these only
+        :param seconds: go on after so many
         """
         with self._wanted:
-            if seconds is None:
-                self._wanted.wait_for(lambda: self._closed or self._commit is not None or self.room() > 0)
-            elif not self._closed and self._commit is None:
+            self._wanted.wait_for(lambda: self._closed or self._commit is not None or self.room() > 0, seconds)
+
+    def wait_for_more(self, seconds: float) -> None:
+        """Wait when there is nothing to read, until more is wanted, a position was committed, or all is over.
+
+        :param seconds: go on after so many
+        """
+        with self._wanted:
+            if not self._closed and self._commit is None:
                 self._wanted.wait(seconds)
 
     def take_commit(self) -> bytes | None:

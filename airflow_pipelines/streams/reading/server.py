@@ -25,6 +25,7 @@ from airflow_pipelines.streams.reading.messages import (
     Reply,
     Request,
     SourceFailed,
+    SourceLeft,
 )
 from airflow_pipelines.streams.reading.outbox import Outbox
 from airflow_pipelines.streams.reading.source_reading import NamedSource, SourceReading
@@ -156,7 +157,7 @@ class _OpenSource:
         self._reply = reply
         self._told = told
         self._outbox = Outbox()
-        self._reading = SourceReading(source, position, self._outbox)
+        self._reading = SourceReading(source, position, self._outbox, self._tell_left)
         self._giving = SourceGiving(source, self._outbox, is_new=position is None)
         self._asked: SimpleQueue[int | None] = SimpleQueue()
         self._reader = threading.Thread(target=self._reading.run, name=f"reads {source.name}", daemon=True)
@@ -177,6 +178,9 @@ class _OpenSource:
 
     def wait(self, seconds: float) -> None:
         self._reader.join(max(0.0, seconds))
+
+    def _tell_left(self, elements: int) -> None:
+        self._reply(SourceLeft(self._uid, elements))
 
     def _give(self) -> None:
         while (most := self._asked.get()) is not None:

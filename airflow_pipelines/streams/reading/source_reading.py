@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +22,7 @@ from airflow_pipelines.streams.sources import Source, SourceReader
 _SHORTEST_WAIT = 0.001
 _LONGEST_WAIT = 0.02
 _CHEAP_POSITION = 0.000_02
+_COUNT_INTERVAL = 0.5
 _POSITION_SHARE = 10
 """A position that takes long to find out is found out again after ten times as long."""
 
@@ -59,9 +60,12 @@ class SourceReading:
     :param source: the source
     :param position: where it goes on, None for its beginning
     :param outbox: takes what is read, and says how much is wanted
+    :param tell_left: is told how much the source has that was not read, when that has changed; never when it does not say
     """
 
-    def __init__(self, source: NamedSource, position: bytes | None, outbox: Outbox) -> None:
+    def __init__(
+        self, source: NamedSource, position: bytes | None, outbox: Outbox, tell_left: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._source = source
         self._start = position
         self._outbox = outbox
@@ -72,6 +76,9 @@ class SourceReading:
         self._turn: deque[_Split] = deque()
         self._wait = _SHORTEST_WAIT
         self._has_ended = False
+        self._tell_left = tell_left
+        self._left: int | None = None
+        self._next_count = 0.0
 
     def run(self) -> None:
         """Read until the source has ended and nothing more can be committed, or the outbox is closed. Errors go to the outbox."""
@@ -131,6 +138,22 @@ class SourceReading:
         for number, description in enumerate(more, first):
             self._open_split(number, description, None)
 
+    def _count_left(self) -> None:
+        """Say how much there is that was not read, now and then. What waits in the outbox was read."""
+        if time.monotonic() < self._next_count:
+            return
+        self._next_count = time.monotonic() + _COUNT_INTERVAL
+        left = 0
+        for split in self._turn:
+            with self._noting(f"counting what is left of split {split.number}"):
+                of_split = split.reader.left()
+            if of_split is None:
+                return
+            left += of_split
+        if left != self._left:
+            self._left = left
+            self._tell_left(left)
+
     def _to_bytes(self, descriptions: list[Any]) -> bytes:
         return to_bytes(descriptions, f"the description of the splits of {self._source.name!r}")
 
@@ -153,15 +176,17 @@ class SourceReading:
         committed = self._outbox.take_commit()
         if committed is not None:
             self._commit(committed)
+        self._count_left()
         if self._outbox.room() <= 0:
-            self._outbox.wait_until_wanted(None)
+            # What is left grows while nobody reads.
+            self._outbox.wait_for_room(max(0.0, self._next_count - time.monotonic()))
             return
         self._look_for_splits()
         if self._read_in_turn():
             self._wait = _SHORTEST_WAIT
         else:
             self._outbox.set_idle()
-            self._outbox.wait_until_wanted(self._wait)
+            self._outbox.wait_for_more(self._wait)
             self._wait = min(2 * self._wait, _LONGEST_WAIT)
 
     def _read_in_turn(self) -> bool:

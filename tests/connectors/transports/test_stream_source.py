@@ -13,11 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.connectors.base import Committing, FatalConnectorFailure, InputChunk
+from airflow_pipelines.connectors.base import Committing, FatalConnectorFailure, InputChunk, Lagging
 from airflow_pipelines.connectors.opening import open_stream_source
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
 from airflow_pipelines.connectors.validation import validate
+from airflow_pipelines.datastream import WatermarkStrategy
+from airflow_pipelines.datastream.connectors import NumberSequenceSource
 from airflow_pipelines.engine.changes import OP
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType
@@ -31,6 +33,7 @@ from tests.streams.reading.programs import LIMIT, Counting, Failing, Touching, W
 
 __all__ = ["lines", "start"]
 
+NO_TIME = WatermarkStrategy.no_watermarks()
 _TYPES = {"split": "INTEGER", "kind": "TINYINT", "records": "BIGINT", "payload": "VARBINARY"}
 SCHEMA = RelationSchema("source x", tuple(Column(name, ColumnType(kind, nullable=False)) for name, kind in _TYPES.items()))
 
@@ -128,6 +131,35 @@ def test_a_commit_reaches_the_source(start: Start, tmp_path: Path) -> None:
     while not (tmp_path / "committed").exists():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_the_lag_is_what_the_source_has_left(start: Start) -> None:
+    def define(env: Any) -> None:
+        env.from_source(NumberSequenceSource(1, 50_000), NO_TIME, "numbers").uid("x").print()
+        env.add_source(Counting(5)).uid("silent").print()
+
+    process = start(define)
+    source, silent = _source(process), _source(process, "silent")
+    assert isinstance(source, Lagging)
+    assert source.lag() is None, "nothing is known before it is open"
+    source.open(None)
+    silent.open(None)
+    read = 0
+    while read < 100:
+        chunk = source.read(100, LIMIT)
+        assert chunk is not None
+        read += chunk.records
+    end = time.monotonic() + LIMIT
+    lags = []
+    while not lags or lags[-1] is None or lags[-1].records == 50_000:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+        lags.append(source.lag())
+    # Elements that wait to be given count as read.
+    assert lags[-1].records is not None
+    assert 50_000 - read >= lags[-1].records > 0
+    assert sum(chunk.records for chunk in _chunks(silent)) == 5
+    assert silent.lag() is None, "it does not say"
 
 
 def test_an_error_of_the_source_is_fatal_and_shows_its_place(start: Start) -> None:

@@ -187,6 +187,11 @@ class KafkaReading:
         """Ask for more of them again."""
         self._consumer.resume([TopicPartition(*key)])
 
+    def known_end(self, key: _Key) -> int | None:
+        """The end of a partition as the answer to the last fetch said; None before there was one. Nobody is asked."""
+        ends = self._consumer.get_watermark_offsets(TopicPartition(*key), cached=True)
+        return None if ends is None or ends[1] < 0 else ends[1]
+
     def leave(self, key: _Key) -> None:
         """Read a partition no more."""
         if self._partitions.pop(key, None) is not None:
@@ -328,6 +333,15 @@ class PartitionReader(SourceReader):
     def position(self) -> int:
         """The offset of the record that comes next."""
         return self.next_offset
+
+    def left(self) -> int | None:
+        """The records that the partition had when it last answered, and that are read at all."""
+        if self.is_finished:
+            return 0
+        end = self._client.known_end(self.key)
+        if end is None:
+            return None
+        return max(0, (end if self._stop is None else min(end, self._stop)) - self.next_offset)
 
     def commit(self, position: Any) -> None:
         """See :meth:`SourceReader.commit`."""

@@ -227,6 +227,30 @@ class _Whole(KafkaRecordDeserializationSchema):
         return None if record.key == b"skip" else record
 
 
+def test_what_is_left_is_known_after_the_first_answer(kafka: Kafka, topic: str) -> None:
+    source = builder(kafka).set_topics(topic).set_starting_offsets(KafkaOffsetsInitializer.offsets(places(topic, 1, 0)))
+    made = source.set_unbounded(KafkaOffsetsInitializer.offsets(places(topic, 4, 3))).build()
+    first, second = (made.open(split, None) for split in made.splits(1) or ())
+    assert (first.left(), second.left()) == (None, None)
+    read: list[Any] = []
+
+    def is_known() -> bool:
+        first.poll(2)
+        return first.left() is not None
+
+    kafka.until(is_known)
+    assert first.position() + (first.left() or 0) == 4, "what comes after the place where it ends is not read"
+
+    def is_at_its_end() -> bool:
+        read.extend(second.poll(1).values)
+        return len(read) == 3 and second.left() == 0
+
+    kafka.until(is_at_its_end)
+    assert read == values("b", 0, 1, 2)
+    for reader in (first, second):
+        reader.close()
+
+
 def test_whole_records_have_all_that_they_were_written_with(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.send(topic, None, key="k", headers=[("h", "v"), ("n", None)], timestamp=77)
