@@ -66,13 +66,9 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     if change is None or (rows is None and not is_first):
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
     had_output = not is_first and (not node.keys or bool(known.batches))
-    # Of few groups one query gives all. Rows that are added up before are fewer for it.
-    few_groups = mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny
-    few_rows = (
-        few_groups and sum(batch.rows for name in node.reads for batch in context.relations[name].delta) <= context.limits.tiny
-    )
-    batch = None if few_rows else column_totals(node, known.schema, context)
-    if batch is None and not few_groups:
+    batch = column_totals(node, known.schema, context)
+    # Of few groups one query gives all.
+    if batch is None and not (mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny):
         if mode is Mode.LARGE and not known.batches and not had_output:
             return _first(stage, node, change, known.schema, context)
         batch = context.run(change, known.schema, mode, may_grow=True)
