@@ -159,8 +159,10 @@ def test_the_tab_of_a_task_shows_its_pipeline(page: Page, airflow: AirflowDouble
     airflow.task = {"pipeline": "shop", "connection": "main", "review": airflow.reviews[0]}
     page.goto(f"{address}?dag_id=release&run_id=manual__1&task_id=gate&map_index=-1")
     expect(page.locator("section.change")).to_be_visible()
+    page.get_by_role("link", name="All pipelines").click()
+    expect(page.get_by_role("link", name="shop", exact=True)).to_be_visible()
     airflow.task = {"pipeline": None, "connection": None, "review": None}
-    page.reload()
+    page.go_back()
     expect(page.get_by_text("This task is of no pipeline")).to_be_visible()
 
 

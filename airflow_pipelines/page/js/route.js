@@ -18,8 +18,8 @@ function decoded(text) {
   }
 }
 
-/** The address of the list. */
-export const LIST = "#/";
+/** The address of the list: without what the tab of a task has behind its "?". */
+export const LIST = "./#/";
 
 /** The address of a pipeline's page. */
 export function pipelineRoute(name, connection, view = null) {
