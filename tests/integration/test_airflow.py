@@ -229,6 +229,28 @@ def test_the_gate_in_plain_tasks(airflow: LiveAirflow, shop: Pipeline) -> None:
     assert shop.status() is PipelineStatus.RUNNING
 
 
+@pytest.mark.integration
+@pytest.mark.timeout(300)
+def test_a_checkpoint_starts_a_dag_and_a_wait_starts_without_a_worker(airflow: LiveAirflow, shop: Pipeline) -> None:
+    waiting = airflow.trigger("wait_without_a_worker")
+    taken: dict[str, float] = {}
+
+    def told() -> dict[str, Any] | None:
+        # What is there when the watching begins is no event, so there may have to be another one.
+        if time.monotonic() - max(taken.values(), default=0) > 15:
+            shop.checkpoint(wait=True)
+            taken[str(max(each.uuid for each in shop.checkpoints()))] = time.monotonic()
+        runs = airflow.get("/dags/after_checkpoints/dagRuns?state=success")["dag_runs"]
+        paths = [f"/dags/after_checkpoints/dagRuns/{run['dag_run_id']}" for run in runs]
+        events = [event for path in paths for event in DagRun(airflow, path).xcom("told")]
+        return next((event for event in events if event["checkpoint"] in taken), None)
+
+    event = airflow.until("a checkpoint has started a DAG", told, timeout_s=90)
+    assert (event["event"], event["pipeline"], event["processed_records"]) == ("checkpoint", "shop", 2)
+    waiting.wait_for_success(timeout_s=60)
+    assert waiting.xcom("enough") == {"row": {"n": 2}}
+
+
 def _printed(pipeline: Pipeline) -> list[str]:
     """What the program has printed, from the log of its only run."""
     until_the_end = takewhile(lambda line: "now Suspended" not in line, pipeline.logs())
