@@ -66,7 +66,7 @@ class LiveAirflow:
             self._run("db", "migrate")
             self._run("dags", "reserialize")
             for service in ("api-server", "scheduler", "triggerer"):
-                self._start(service)
+                self.start(service)
             self.until("the API server answers", self._log_in)
         except BaseException:
             self.stop()
@@ -88,6 +88,28 @@ class LiveAirflow:
                 # Each has a session of its own, so this reaches its workers and nobody else.
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+    def start(self, service: str) -> None:
+        """Start a service.
+
+        :param service: ``api-server``, ``scheduler`` or ``triggerer``
+        """
+        with (self._home / f"{service}.log").open("wb") as log:
+            self._processes[service] = subprocess.Popen(
+                [sys.executable, "-m", "airflow", service],
+                cwd=self._home,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def kill(self, service: str) -> None:
+        """End a service as a crash does, with the processes that it has started."""
+        process = self._processes.pop(service)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
     def until(self, what: str, look: Callable[[], Any], timeout_s: float = 120) -> Any:
         """Look until there is something to see, which is returned."""
@@ -144,18 +166,6 @@ class LiveAirflow:
             timeout=180,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-
-    def _start(self, service: str) -> None:
-        with (self._home / f"{service}.log").open("wb") as log:
-            self._processes[service] = subprocess.Popen(
-                [sys.executable, "-m", "airflow", service],
-                cwd=self._home,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
 
 
 class DagRun:
