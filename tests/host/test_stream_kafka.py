@@ -40,6 +40,9 @@ env.execute()
 """
 
 
+LAG = {"records": 0, "bytes": None, "seconds": None}
+
+
 def _program(pipeline: Pipeline, source: str, target: str) -> Pipeline:
     text = _PROGRAM.replace("SOURCE", source).replace("TARGET", target)
     pipeline.stream_files = (SourceFile("program.py", text),)
@@ -82,3 +85,5 @@ def test_each_result_is_in_the_topic_once_over_kills_and_new_partitions_are_read
         (key, str(number)) for key, count in zip("abcde", (3, 2, 2, 4, 1), strict=True) for number in range(1, count + 1)
     ]
     kafka.until(lambda: sum(kafka.committed(source, source).values()) == 12)
+    # All partitions say how much they have that was not read.
+    kafka.until(lambda: [each["metrics"]["lag"] for each in pipeline.stats()["inputs"]] == [LAG])
