@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Page, Route, expect
 
@@ -27,8 +28,9 @@ CHANGED_AGAIN = SQL.replace("sum(amount) as s", "min(amount) as m")
 
 @pytest.fixture
 def url(warm_host: InProcessHost, service_app: FastAPI) -> Iterator[str]:
-    """The service of the warm host, served."""
-    with serving(service_app) as url:
+    """The service of the warm host, served. Others use it afterwards, so it is not ended with the server."""
+    config = uvicorn.Config(service_app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off")
+    with serving(service_app, config=config) as url:
         yield url
 
 
