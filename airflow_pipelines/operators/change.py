@@ -273,6 +273,7 @@ class DeployPipelineOperator(ModifyPipelineOperator):
             self._await_compiler()
             create, action = self.hook.replace, "replaced"
         elif self.if_exists == "keep":
+            self.log.info("Pipeline %s exists, and is kept as it is", self.pipeline_name)
             return {**self.xcom(descriptor, changed=[]), "action": "kept"}
         else:
             result = self.modify(descriptor)
@@ -288,4 +289,5 @@ class DeployPipelineOperator(ModifyPipelineOperator):
             compile_timeout_s=self.compile_timeout,
         )
         made = self.hook.descriptor(self.pipeline_name) or {}
+        self.log.info("Pipeline %s was %s, and is not started", self.pipeline_name, action)
         return {**self.xcom(made, changed=[]), "action": action}

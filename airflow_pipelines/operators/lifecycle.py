@@ -118,6 +118,8 @@ class StartPipelineOperator(WaitingPipelineOperator, TellsLineage):
         if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
             change = self.hook.pending_change(self.pipeline_name)
             self.log.info("Pipeline %s waits for the approval of:\n%s", self.pipeline_name, change_text(change))
+        elif not carried["attached"]:
+            self.log.info("Pipeline %s is %s", self.pipeline_name, found["status"])
         return {
             "pipeline": self.pipeline_name,
             "status": found["status"],
