@@ -235,7 +235,9 @@ class Programs:
 
     def common(self) -> str:
         one, other = self.grouped(), self.project()
-        return f"with t0 as ({one}), c as ({other}) select {self.items(['a', 'b'])} from t0 as a join c as b on a.k = b.k"
+        # The name of a table is hidden from what follows, which must not ask for columns that only the table has.
+        name = "d" if re.search(rf"\.({'|'.join(SEEN)})\b", other) else "t0"
+        return f"with {name} as ({one}), c as ({other}) select {self.items(['a', 'b'])} from {name} as a join c as b on a.k = b.k"
 
     def feature(self) -> str:
         """One of the constructs that are not composed of others here."""
