@@ -1,4 +1,4 @@
-"""Airflow's configuration section ``[airflow_pipelines]``."""
+"""What tasks read of Airflow's configuration: the section ``[airflow_pipelines]``, and the default of ``deferrable``."""
 
 from __future__ import annotations
 
@@ -18,3 +18,11 @@ def first_delay_s() -> float:
 def outage_budget_s() -> float:
     """Seconds that the service may be away without a request or a wait failing: ``outage_budget``."""
     return float(conf.getfloat(SECTION, "outage_budget", fallback=OUTAGE_BUDGET_S))
+
+
+def is_deferrable(given: bool | None) -> bool:
+    """Whether a task waits in the triggerer.
+
+    :param given: the task's own ``deferrable``; None for ``[operators] default_deferrable``
+    """
+    return bool(conf.getboolean("operators", "default_deferrable", fallback=False)) if given is None else given

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_pipelines.approval import NOT_GIVEN
@@ -18,6 +17,7 @@ from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import StartedCondition, StatusCondition
+from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
@@ -159,7 +159,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         self.pipeline_name = pipeline_name
         self.pipeline_conn_id = pipeline_conn_id
         self.on_reject = on_reject
-        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
+        self.deferrable = is_deferrable(deferrable)
         self.timeout = timeout
         self.poke_interval = poke_interval
 

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, BaseOperatorLink, conf
+from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError, UntrustedServiceError
 from airflow_pipelines.hooks.conditions import Condition, is_transient
+from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.links.pipeline import PipelineLink
 from airflow_pipelines.operators import arguments
@@ -117,7 +118,7 @@ class WaitingPipelineOperator(PipelineOperator):
         self, *, deferrable: bool | None = None, timeout: float = 600.0, poke_interval: float = 1.0, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
+        self.deferrable = is_deferrable(deferrable)
         self.timeout = timeout
         self.poke_interval = poke_interval
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.comparing import Likeness
+from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.lineage.openlineage import TellsLineage
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
@@ -93,7 +93,7 @@ class ModifyPipelineOperator(PipelineOperator, TellsLineage):
     ) -> None:
         super().__init__(**kwargs)
         self.file_conn_id = file_conn_id
-        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
+        self.deferrable = is_deferrable(deferrable)
         self.given = arguments.given(
             sql=sql,
             # An empty text in the DAG's file is meant so.

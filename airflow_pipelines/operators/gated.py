@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
 from airflow_pipelines.comparing import Likeness
@@ -18,6 +17,7 @@ from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.errors import PipelineFailedError
 from airflow_pipelines.hooks.conditions import StartedCondition
+from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
@@ -165,7 +165,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         self.compile_timeout = compile_timeout
         self.on_reject = on_reject
         self.on_timeout = on_timeout
-        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
+        self.deferrable = is_deferrable(deferrable)
         self.timeout = timeout
         self.poke_interval = poke_interval
 

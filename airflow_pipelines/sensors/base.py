@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException
 from airflow.triggers.base import StartTriggerArgs
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
 from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
-from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
+from airflow_pipelines.hooks.configuration import first_delay_s, is_deferrable, outage_budget_s
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.telling import Story
 from airflow_pipelines.hooks.wait_metrics import WaitOutcome, wait_ended
@@ -69,7 +69,7 @@ class PipelineSensor(BaseSensorOperator):
         super().__init__(poke_interval=poke_interval, **kwargs)
         self.pipeline_name = pipeline_name
         self.pipeline_conn_id = pipeline_conn_id
-        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
+        self.deferrable = is_deferrable(deferrable)
         self.start_from_trigger = start_from_trigger
 
     def constructed(self) -> None:
