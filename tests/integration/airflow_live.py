@@ -133,7 +133,7 @@ class LiveAirflow:
     def send(self, method: str, path: str, body: Any) -> Any:
         """Another call of the REST API."""
         response = self._http.request(method, f"/api/v2{path}", json=body)
-        assert response.is_success, response.text
+        assert response.is_success, f"{response.text}\n{self.log('api-server')}"
         return response.json()
 
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> DagRun:

@@ -12,10 +12,25 @@ from pathlib import Path
 import pytest
 
 from tests.integration.airflow_live import LiveAirflow
+from tools.postgres_server import PostgresServer, find_programs
 
 
 @pytest.fixture(scope="session")
-def airflow(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[LiveAirflow]:
+def airflow_database() -> Iterator[str]:
+    """The database of Airflow's own: its services write at the same time, and SQLite gives up when it has waited too long."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
+    server = PostgresServer(programs)
+    server.start()
+    try:
+        yield server.url().replace("postgresql://", "postgresql+psycopg://")
+    finally:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def airflow(tmp_path_factory: pytest.TempPathFactory, repository: Path, airflow_database: str) -> Iterator[LiveAirflow]:
     """API server, scheduler and triggerer over the example DAGs and those of the tests."""
     folder = tmp_path_factory.mktemp("airflow")
     home, dags, pipelines = folder / "home", folder / "dags", folder / "pipelines"
@@ -28,6 +43,8 @@ def airflow(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Itera
         shutil.copy(dag, dags)
     extra = {"home": str(pipelines), "deployer": "dedicated", "spark_conn_id": "spark_here"}
     environment = {
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": airflow_database,
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": airflow_database,
         "AIRFLOW_PIPELINES_HOME": str(pipelines),
         "AIRFLOW_PIPELINES_DRIVER_MEMORY": "1g",
         "AIRFLOW_CONN_DEDICATED": json.dumps({"conn_type": "airflow_pipelines", "extra": extra}),
