@@ -15,18 +15,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from airflow_pipelines.compiler.adhoc_sessions import adhoc_session
 from airflow_pipelines.compiler.analyze_query import AnalyzedQuery, ClockEdits, analyze_query
 from airflow_pipelines.compiler.spark_analyzer import SessionAnalyzer
 from airflow_pipelines.engine.allowed_changes import NotATableError, changed_table, refused_operations
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.functions.python_functions import register_functions
-from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.spark.collecting import collected
-from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, QUERY_CONF, SMALL_CONF, sibling
+from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, QUERY_CONF, SMALL_CONF
 from airflow_pipelines.engine.values.canonical import canonical_frame
 from airflow_pipelines.engine.values.required import missing_part
 from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
@@ -148,18 +147,16 @@ class _Request:
             return
         traces = [self.snapshot.traces.get(name) for name in reads]
         small = all(trace is None or trace.is_small(self.circuit.limits) for trace in traces)
-        # Each request has a session of its own, so that its temporary views cannot replace those of another request.
-        session = sibling(self.circuit.sessions.small, {**(SMALL_CONF if small else QUERY_CONF), **extra})
-        register_value_bytes(session)
-        register_functions(session, self.functions)
-        for name in reads:
-            contents = self.circuit.contents(name, self.snapshot, single_partition=small)
-            _hinted(session.sql(contents), self.circuit.program.schemas[name]).createOrReplaceTempView(quote(name))
-        try:
-            yield session
-        finally:
+        conf = {**(SMALL_CONF if small else QUERY_CONF), **extra}
+        with adhoc_session(self.circuit.sessions.small, conf, self.functions) as session:
             for name in reads:
-                session.catalog.dropTempView(quote(name))
+                contents = self.circuit.contents(name, self.snapshot, single_partition=small)
+                _hinted(session.sql(contents), self.circuit.program.schemas[name]).createOrReplaceTempView(quote(name))
+            try:
+                yield session
+            finally:
+                for name in reads:
+                    session.catalog.dropTempView(quote(name))
 
     def analyze(self, statement: AdhocStatement, session: SparkSession) -> AnalyzedQuery:
         """Analyze a statement's query in a session that has what it reads.

@@ -44,6 +44,7 @@ class QueryWatch:
         self._heap_share = heap_share
         self._lock = threading.Lock()
         self._running: list[Cancellable] = []
+        self._heap: OldGeneration | None = None
         self._waiting: frozenset[int] = frozenset()
 
     @contextmanager
@@ -61,7 +62,6 @@ class QueryWatch:
 
     def _watch(self) -> None:
         ended = threading.Event()
-        heap = OldGeneration(self._context)
         while True:
             ended.wait(LOOK_S)
             with self._lock:
@@ -69,7 +69,9 @@ class QueryWatch:
             if not queries:
                 return
             try:
-                self._save_memory(queries, heap)
+                # Looking the pools up takes many calls, and most requests end before the first look.
+                self._heap = self._heap or OldGeneration(self._context)
+                self._save_memory(queries, self._heap)
                 self._make_way(queries)
             except Exception:
                 # Watching is a help; the requests have other limits.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 import threading
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql import DataFrame
 from pyspark.util import local_connect_and_auth
@@ -86,12 +88,15 @@ def check_served(server: JavaObject, frame: DataFrame) -> None:
     :param frame: what was served
     :raises MemoryError: when it ended without a word, which it does only when the JVM has no memory
     """
-    java = jvm(frame.sparkSession.sparkContext)
-    patience = java.scala.concurrent.duration.Duration.apply(int(BROKEN_OFF_S * 1000), "ms")
     try:
         with unwrap_spark_exception():
-            server.getResult(patience)
+            server.getResult(_patience(frame.sparkSession.sparkContext))
     except Exception as error:
         if "TimeoutException" in str(error):
             raise MemoryError("Spark has no memory for the result: its thread ended without a word") from error
         raise
+
+
+@functools.lru_cache(maxsize=4)
+def _patience(context: SparkContext) -> JavaObject:
+    return jvm(context).scala.concurrent.duration.Duration.apply(int(BROKEN_OFF_S * 1000), "ms")

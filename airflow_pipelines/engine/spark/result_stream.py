@@ -13,16 +13,19 @@ files are read, nothing is exchanged, and no expression gives another value each
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.arrow import arrow_schema
-from airflow_pipelines.engine.spark.internals import java_frame, jvm, scala_context
+from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, java_session, jvm, scala_context
 from airflow_pipelines.engine.spark.limited_frames import limited_by_partition
 from airflow_pipelines.engine.spark.logical_plans import analyzed_plan
 from airflow_pipelines.engine.spark.physical_plans import active_session
@@ -96,12 +99,11 @@ class _ArrowRows:
     def __init__(self, frame: DataFrame) -> None:
         context = frame.sparkSession.sparkContext
         self._frame = frame
-        self._jvm = jvm(context)
+        self._java = _classes(context)
         self._context = scala_context(context)
         inner = java_frame(frame)
-        converters = self._jvm.scala.jdk.javaapi.CollectionConverters
-        self._conf = converters.asJava(inner.sparkSession().sessionState().conf().getAllConfs())
-        schema = self._jvm.org.apache.spark.sql.util.ArrowUtils.toArrowSchema(inner.schema(), "UTC", False, False)
+        self._conf = self._java.converters.asJava(java_session(frame.sparkSession).sessionState().conf().getAllConfs())
+        schema = self._java.arrow.toArrowSchema(inner.schema(), "UTC", False, False)
         self._schema = readable_schema(pa.ipc.read_schema(pa.py_buffer(bytes(schema.serializeAsMessage()))))
         with active_session(frame.sparkSession), self._conf_for_tasks():
             self._rdd = inner.toArrowBatchRdd()
@@ -119,12 +121,12 @@ class _ArrowRows:
         :param connection: what the rows come through
         """
         connection.check()
-        numbers = self._jvm.java.util.HashSet()
+        numbers = self._java.hash_set()
         numbers.add(0)
         # A set of Scala is the function that says what is in it.
-        only_first = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(numbers).toSet()
+        only_first = self._java.converters.asScala(numbers).toSet()
         with self._conf_for_tasks():
-            partition = self._jvm.org.apache.spark.rdd.PartitionPruningRDD.create(self._rdd, only_first)
+            partition = self._java.pruned.create(self._rdd, only_first)
             contents = list(partition.toJavaRDD().take(1))
         connection.check()
         return pa.ipc.read_record_batch(pa.py_buffer(bytes(contents[0])), self._schema) if contents else None
@@ -137,11 +139,11 @@ class _ArrowRows:
         :param connection: what the rows come through
         """
         connection.check()
-        partitions = self._jvm.java.util.ArrayList()
+        partitions = self._java.array_list()
         for partition in range(begin, end):
             partitions.append(partition)
         with self._conf_for_tasks():
-            port, secret, server = self._jvm.PythonRDD.runJob(self._context, self._rdd.toJavaRDD(), partitions)
+            port, secret, server = self._java.python.runJob(self._context, self._rdd.toJavaRDD(), partitions)
         with connection.opened(port, secret) as source:
             # PySpark does not type it.
             serializer: Any = NoOpSerializer
@@ -162,3 +164,29 @@ class _ArrowRows:
             yield
         finally:
             self._context.setLocalProperties(before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Classes:
+    """Classes of the JVM, looked up once: each part of a name costs a call."""
+
+    converters: JavaObject
+    arrow: JavaObject
+    pruned: JavaObject
+    python: JavaObject
+    hash_set: JavaObject
+    array_list: JavaObject
+
+
+@functools.lru_cache(maxsize=4)
+def _classes(context: SparkContext) -> _Classes:
+    java = jvm(context)
+    spark = java.org.apache.spark
+    return _Classes(
+        converters=java.scala.jdk.javaapi.CollectionConverters,
+        arrow=spark.sql.util.ArrowUtils,
+        pruned=spark.rdd.PartitionPruningRDD,
+        python=java.PythonRDD,
+        hash_set=java.java.util.HashSet,
+        array_list=java.java.util.ArrayList,
+    )

@@ -1,0 +1,64 @@
+"""Sessions for ad-hoc requests, each used by one request at a time. Making one takes longer than a small query."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from weakref import WeakKeyDictionary
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from airflow_pipelines.engine.functions.python_functions import register_functions
+from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
+from airflow_pipelines.engine.spark.sessions import sibling
+from airflow_pipelines.program.functions import FunctionDefinition
+
+MOST_IDLE = 16
+"""So many sessions of an application wait for another request; of more, the one that has waited longest is forgotten."""
+
+_Kind = tuple[tuple[tuple[str, str], ...], tuple[FunctionDefinition, ...]]
+"""What a session is made with: settings and Python functions."""
+
+_idle: WeakKeyDictionary[SparkContext, deque[tuple[_Kind, SparkSession]]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+@contextmanager
+def adhoc_session(
+    spark: SparkSession, conf: Mapping[str, str], functions: tuple[FunctionDefinition, ...]
+) -> Iterator[SparkSession]:
+    """A session that nobody else has within the block, which drops the temporary views that it makes.
+
+    Frames made in it stay valid afterwards.
+
+    :param spark: any session of the application
+    :param conf: its settings
+    :param functions: the Python functions that its queries may call
+    """
+    kind = (tuple(conf.items()), functions)
+    session = _waiting(spark.sparkContext, kind) or _made(spark, conf, functions)
+    yield session
+    # Not after an error: nobody knows what it has left in the session.
+    with _lock:
+        _idle.setdefault(spark.sparkContext, deque(maxlen=MOST_IDLE)).append((kind, session))
+
+
+def _waiting(context: SparkContext, kind: _Kind) -> SparkSession | None:
+    """An idle session of a kind, which is idle no longer."""
+    with _lock:
+        idle = _idle.get(context, deque())
+        found = next((entry for entry in reversed(idle) if entry[0] == kind), None)
+        if found is None:
+            return None
+        idle.remove(found)
+    return found[1]
+
+
+def _made(spark: SparkSession, conf: Mapping[str, str], functions: tuple[FunctionDefinition, ...]) -> SparkSession:
+    session = sibling(spark, conf)
+    register_value_bytes(session)
+    register_functions(session, functions)
+    return session
