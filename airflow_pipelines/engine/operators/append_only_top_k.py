@@ -16,6 +16,7 @@ from airflow_pipelines.engine.operators.lookup_join.matching import (
     matching_batch,
     same_kind,
 )
+from airflow_pipelines.engine.operators.new_first_rows import change_of_first_rows
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.state import Kept
@@ -44,6 +45,9 @@ def _evaluated(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Tra
     :param stored: the stage's own contents before the step
     """
     schema = weighted(stage_schema(stage))
+    change = change_of_first_rows(node, stored, context)
+    if change is not None:
+        return Outcome(context.spill_if_large(change), consolidated=True)
     delta, mode = delta_of(node.source, context)
     if delta is None:
         return Outcome(Batch.empty(schema), consolidated=True)

@@ -24,6 +24,7 @@ from airflow_pipelines.sql.plan.passes.join_graphs import derive_join_graphs
 from airflow_pipelines.sql.plan.passes.lookup_keys import derive_lookup_keys
 from airflow_pipelines.sql.plan.passes.merge_projections import merge_projections
 from airflow_pipelines.sql.plan.passes.qualify_columns import qualify_columns
+from airflow_pipelines.sql.plan.passes.rankings import derive_rankings
 from airflow_pipelines.sql.plan.passes.store_inexact_answers import store_inexact_answers
 from airflow_pipelines.sql.plan.passes.strip_aliases import strip_aliases
 from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
@@ -54,6 +55,7 @@ FINISHING_PASSES: tuple[FinishingPass, ...] = (
     mark_temporal_filters,
     derive_join_graphs,
     derive_lookup_keys,
+    derive_rankings,
 )
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from airflow_pipelines.sql.plan.ir.description import DERIVED
 from airflow_pipelines.sql.plan.ir.linear import Linear
+from airflow_pipelines.sql.plan.ir.ranking import Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class AppendOnlyTopK:
     place: str
     key_columns: tuple[str | None, ...] = field(default=(), compare=False, repr=False, metadata=DERIVED)
     """Derived by a pass over finished stages: the column that each key is, None for an expression."""
+    ranking: Ranking | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
+    """Derived by a pass over finished stages: what ``rank`` says, None where it takes an expression."""
 
     strategy: ClassVar[str] = "top-k by new rows"
     starts_with_rows: ClassVar[bool] = False

@@ -1,0 +1,124 @@
+"""How new rows change the first rows of their keys, found out in the driver: keys and order are columns as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, consolidate, shaped
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.first_rows import can_rank, first_rows
+from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
+from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
+from airflow_pipelines.sql.plan.ir.ranking import RankFunction, Ranking
+
+_ROWS_AT_A_TIME = 200_000
+
+
+def change_of_first_rows(node: AppendOnlyTopK, stored: Trace, context: Context) -> Batch | None:
+    """The change of a top-k stage's contents; equal rows of it are one row.
+
+    :param node: ranks the rows
+    :param stored: the contents before the step
+    :param context: has what is new
+    :returns: None where an expression says how rows are ranked, or there is too much of them for one process
+    """
+    schema = arrow_schema(stored.schema)
+    if node.ranking is None or not can_rank(schema, node.ranking):
+        return None
+    new = _first_new_rows(node, node.ranking, context)
+    if new is None:
+        return None
+    known = _stored_rows(node.ranking, new, stored, context)
+    return None if known is None else Batch.in_memory(stored.schema, _change(node, node.ranking, known, new))
+
+
+def _first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) -> pa.Table | None:
+    """The source's new rows that are first among themselves, each as often as it is there; None for too many."""
+    first: pa.Table | None = None
+    for rows in _new_rows(node, context):
+        if rows is None:
+            return None
+        repeated = _repeated(rows, ranking, node.most, context.limits.fan_out)
+        if repeated is None:
+            return None
+        both = repeated if first is None else pa.concat_tables([first, repeated])
+        first = both.take(pa.array(first_rows(both, ranking, node.most).rows))
+        if first.num_rows > context.limits.fan_out:
+            return None
+    return first
+
+
+def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | None]:
+    """The source's new rows with their weights, some at a time; None where they are too many."""
+    passed = passed_rows(node.source)
+    columns = node.source.columns
+    if passed is not None and set(columns) <= passed.columns.keys():
+        yield from _passed(passed, columns, context)
+        return
+    delta, mode = delta_of(node.source, context)
+    if delta is not None:
+        batch = None if mode is Mode.LARGE else context.batch_bounded(delta, mode)
+        yield None if batch is None else batch.to_arrow()
+
+
+def _passed(passed: PassedRows, columns: Sequence[str], context: Context) -> Iterator[pa.Table]:
+    """The new rows of a relation, some columns of it under other names."""
+    relation = context.relations[passed.relation]
+    names = [*(passed.columns[name] for name in columns), WEIGHT]
+    for batch in relation.delta:
+        types = arrow_schema(batch.schema)
+        if batch.table is not None:
+            yield batch.table.select(names).rename_columns([*columns, WEIGHT])
+        elif batch.store is not None:
+            kept = pa.schema([types.field(name) for name in dict.fromkeys(names)])
+            for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, kept.names):
+                yield shaped(part, kept).select(names).rename_columns([*columns, WEIGHT])
+
+
+def _repeated(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Table | None:
+    """Rows as often as their weights say, without weights; None for more than a limit."""
+    plain, weights = rows.drop_columns([WEIGHT]), rows[WEIGHT].to_numpy()
+    if (weights == 1).all():
+        return plain
+    if ranking.function is RankFunction.ROW_NUMBER:
+        weights = np.minimum(weights, most)
+    if (weights < 0).any() or weights.sum() > limit:
+        return None
+    return plain.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
+
+
+def _stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: Context) -> pa.Table | None:
+    """What is stored of the new rows' groups, perhaps with other groups, each row as often as it is there; None for too many."""
+    limits = replace(context.limits, small_rows=context.limits.fan_out)
+    groups = distinct_rows({name: new[name] for name in ranking.partition})
+    batch = matching_batch(stored.batches, stored.schema, groups, limits)
+    if batch is None:
+        return None
+    rows = batch.to_arrow() if batch.insert_only else consolidate(batch.to_arrow())
+    return _repeated(rows, ranking, context.limits.fan_out, context.limits.fan_out)
+
+
+def _change(node: AppendOnlyTopK, ranking: Ranking, stored: pa.Table, new: pa.Table) -> pa.Table:
+    """Rows that have another place than before: each comes with its new place and goes with its old one."""
+    own = list(node.source.columns)
+    both = pa.concat_tables([stored.select(own), new.select(own)])
+    was = np.concatenate((stored[node.place].to_numpy(), np.zeros(new.num_rows, np.int64)))
+    first = first_rows(both, ranking, node.most)
+    places = np.zeros(both.num_rows, np.int64)
+    places[first.rows] = first.places
+    moved = places != was
+    comes, goes = np.flatnonzero(moved & (places > 0)), np.flatnonzero(moved & (was > 0))
+    rows = both.take(pa.array(np.concatenate((comes, goes))))
+    place = pa.array(np.concatenate((places[comes], was[goes])), stored.schema.field(node.place).type)
+    weights = np.repeat(np.array([1, -1]), [len(comes), len(goes)])
+    changes = rows.append_column(node.place, place).append_column(WEIGHT, pa.array(weights, pa.int64()))
+    # Rows that are equal, but for their places, may take those of one another.
+    return changes if ranking.function is RankFunction.ROW_NUMBER and not first.equals else consolidate(changes)

@@ -1,0 +1,68 @@
+"""Derives what a top-k node ranks by, where that is columns as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.expression_trees import parse_expression
+from airflow_pipelines.sql.plan.expressions import function_name
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.ranking import OrderColumn, RankFunction, Ranking
+from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
+
+_FUNCTIONS = {function.value: function for function in RankFunction}
+
+
+def derive_rankings(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
+    """Put the ranking of a top-k stage into its node.
+
+    :param stage: a stage that no pass changes any more
+    """
+    if not isinstance(stage.node, AppendOnlyTopK):
+        return stage
+    return replace(stage, node=replace(stage.node, ranking=ranking(stage.node.rank, stage.node.source.columns)))
+
+
+def ranking(text: str, columns: Sequence[str]) -> Ranking | None:
+    """What a window function ranks by.
+
+    :param text: the function, over columns by their bare names
+    :param columns: these names
+    :returns: None where it ranks by an expression, or rows that it gives different places may be equal in all that it names: which
+        of them comes first is then not said
+    """
+    try:
+        window = parse_expression(text).unnest()
+    except SyntaxFailure:
+        return None
+    function = _FUNCTIONS.get(function_name(window.this) or "") if isinstance(window, exp.Window) else None
+    ordered = window.args.get("order")
+    if function is None or ordered is None or window.args.get("spec") is not None:
+        return None
+    partition = [_column(part, columns) for part in window.args.get("partition_by") or ()]
+    order = [_order(part, columns) for part in ordered.expressions]
+    names = tuple(name for name in partition if name is not None)
+    parts = tuple(part for part in order if part is not None)
+    if len(names) < len(partition) or len(parts) < len(order):
+        return None
+    if function is RankFunction.ROW_NUMBER and set(columns) - set(names) - {part.name for part in parts}:
+        return None
+    return Ranking(function, names, parts)
+
+
+def _order(tree: exp.Expr, columns: Sequence[str]) -> OrderColumn | None:
+    name = _column(tree.this, columns) if isinstance(tree, exp.Ordered) else None
+    if name is None:
+        return None
+    # The dialect's own order of NULL is spelled out by the parser: NULL is less than all values.
+    return OrderColumn(name, bool(tree.args.get("desc")), bool(tree.args.get("nulls_first")))
+
+
+def _column(tree: exp.Expr, columns: Sequence[str]) -> str | None:
+    tree = tree.unnest()
+    return tree.name if isinstance(tree, exp.Column) and not tree.table and tree.name in columns else None
