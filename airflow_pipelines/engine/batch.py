@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.values.intervals import has_months
 
-__all__ = ["WEIGHT", "Batch", "weighted"]
+__all__ = ["WEIGHT", "Batch", "joined", "weighted"]
 
 _numbers = itertools.count(1)
 
@@ -140,6 +141,14 @@ class Batch:
             batch = replace(batch, table=batch.to_arrow())
             store.hold(batch)
         return batch
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """The rows of at least one batch of a relation, all in memory, as one batch."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.concat_tables([batch.table for batch in batches])
+    return Batch(batches[0].schema, table.num_rows, table, insert_only=all(batch.insert_only for batch in batches))
 
 
 def _all_one(table: pa.Table) -> bool:

@@ -7,13 +7,12 @@ import threading
 import weakref
 from collections import deque
 
-import pyarrow as pa
 from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import VERSION
-from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.batch import WEIGHT, Batch, joined
 from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.collecting import collected
@@ -160,10 +159,7 @@ class BatchViews:
         with self._lock:
             bundle = self._bundles.get(numbers)
             if bundle is None:
-                table = pa.concat_tables([batch.table for batch in batches[newest:]])
-                insert_only = all(batch.insert_only for batch in batches[newest:])
-                bundle = Batch(batches[0].schema, table.num_rows, table, insert_only=insert_only)
-                self._bundles[numbers] = bundle
+                bundle = self._bundles[numbers] = joined(batches[newest:])
         return (*batches[:newest], bundle)
 
     def contents(self, trace: Trace, single_partition: bool = False) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.batch import Batch, joined, weighted
+from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.operators.selected_rows import select_rows
 from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.sql.plan.ir.linear import Linear
 
@@ -17,8 +18,20 @@ class LinearOperator(Operator[Linear]):
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
         """See :class:`Operator`."""
         del kept
+        rows = self._small_delta(context)
+        selected = None if rows is None else select_rows(self.node, rows, context)
+        if selected is not None:
+            return Outcome(context.spill_if_large(Batch.in_memory(weighted(stage_schema(self.stage)), selected)))
         query, mode = delta_of(self.node, context)
         if query is None:
             return Outcome(Batch.empty(weighted(stage_schema(self.stage))))
         # A join gives many rows for one, and so does whatever unnests a value.
         return context.emit(self.stage, query, mode, may_grow=True, unit_weights=context.gains(self.reads))
+
+    def _small_delta(self, context: Context) -> Batch | None:
+        """The delta of the one relation that the stage reads, in one batch; None where there are several, or it is not small."""
+        if len(self.reads) > 1 or context.mode(self.reads, frozenset()) is not Mode.SMALL:
+            return None
+        (name,) = self.reads
+        delta = context.relations[name].delta
+        return joined(delta) if delta else None

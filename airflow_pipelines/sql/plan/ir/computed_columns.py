@@ -1,0 +1,133 @@
+"""Splits a block over one relation into the columns that it passes on as they are and what Spark has to compute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select
+
+_STAR = re.compile(r"(?:^|[(,.])\s*\*")
+"""A star that stands for columns. One that multiplies comes after a value."""
+_GENERATORS = re.compile(r"\b(?:pos)?explode|\binline|\bstack\b|\bjson_tuple\b", re.IGNORECASE)
+"""Functions that may give many rows for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumns:
+    """A block over one relation.
+
+    :param relation: the relation
+    :param passed: columns that are passed on as they are: their names in the relation by those that the block gives them
+    :param block: the block with its other columns only; None when each row of the relation gives one row of passed columns
+    :param may_grow: the block may give many rows for one
+    """
+
+    relation: str
+    passed: Mapping[str, str]
+    block: Select | None
+    may_grow: bool = False
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns of the relation that Spark needs."""
+        return () if self.block is None else _scanned(self.block).columns
+
+
+@lru_cache(maxsize=1024)
+def computed_columns(node: Linear) -> ComputedColumns | None:
+    """What a node computes; None when it joins or adds relations.
+
+    :param node: the node
+    """
+    match node:
+        case Scan():
+            return ComputedColumns(node.relation, {name: name for name in node.columns}, None)
+        case Select() if _is_chain(node):
+            passed = _passed(node)
+            items = tuple(item for item in node.items if item.name not in passed)
+            block = _narrowed(node, items) if items or _changes_rows(node) else None
+            (relation,) = node.reads
+            return ComputedColumns(relation, passed, block, _may_grow(node))
+        case _:
+            return None
+
+
+def _is_chain(node: Linear) -> bool:
+    """Whether the node is one block over another down to a relation, with names that say which column is meant."""
+    if not isinstance(node, Select):
+        return isinstance(node, Scan)
+    return (
+        len(node.sources) == 1
+        and not node.temporal_filters
+        and len(set(node.columns)) == len(node.columns)
+        and _is_chain(node.sources[0].node)
+    )
+
+
+def _scanned(node: Linear) -> Linear:
+    """The relation at the end of a chain of blocks."""
+    return _scanned(node.sources[0].node) if isinstance(node, Select) else node
+
+
+def _names(node: Select) -> dict[str, str]:
+    """The columns of a block's source by their texts in the block."""
+    source = node.sources[0]
+    return {f"{quote(source.alias)}.{quote(name)}": name for name in source.node.columns}
+
+
+def _passed(node: Linear) -> dict[str, str]:
+    if not isinstance(node, Select):
+        return {name: name for name in node.columns}
+    names, below = _names(node), _passed(node.sources[0].node)
+    found = {item.name: names[item.text] for item in node.items if item.text in names}
+    return {name: below[column] for name, column in found.items() if column in below}
+
+
+def _changes_rows(node: Linear) -> bool:
+    """Whether a block filters or unnests, or computes something, which may unnest as well."""
+    if not isinstance(node, Select):
+        return False
+    names = _names(node)
+    computes = any(item.text not in names for item in node.items)
+    return computes or bool(node.where or node.laterals) or _changes_rows(node.sources[0].node)
+
+
+def _may_grow(node: Linear) -> bool:
+    if not isinstance(node, Select):
+        return False
+    return bool(node.laterals) or any(_GENERATORS.search(item.text) for item in node.items) or _may_grow(node.sources[0].node)
+
+
+def _narrowed(node: Select, items: tuple[Item, ...]) -> Select:
+    """A block with some of its columns, over blocks and a relation with the columns that it reads.
+
+    Blocks below keep all that they compute: it may unnest.
+    """
+    (source,) = node.sources
+    texts = [*(item.text for item in items), *node.laterals, *([node.where] if node.where else [])]
+    needed = _read(texts, source.node.columns)
+    inner = source.node
+    if isinstance(inner, Scan):
+        inner = replace(inner, columns=needed)
+    elif isinstance(inner, Select):
+        names = _names(inner)
+        inner = _narrowed(inner, tuple(item for item in inner.items if item.name in needed or item.text not in names))
+    return replace(node, sources=(replace(source, node=inner),), items=items)
+
+
+def _read(texts: Sequence[str], columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that expressions may read: a few too many do no harm."""
+    if any(_STAR.search(text) for text in texts):
+        return columns
+    # An expression names a column by its name, in quotes where that is no word.
+    return tuple(name for name in columns if any(_is_named(quote(name), name, text) for text in texts))
+
+
+def _is_named(quoted: str, name: str, text: str) -> bool:
+    if quoted in text:
+        return True
+    return re.fullmatch(r"\w+", name) is not None and re.search(rf"(?<!\w){name}(?!\w)", text) is not None
