@@ -18,6 +18,7 @@ import uuid
 import weakref
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -101,6 +102,16 @@ class FileIndex:
         """
         hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
         return _found(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
+
+    def match(self, file: str, wanted: pa.Table, columns: Sequence[str]) -> Matches:
+        """The rows of :meth:`find`, each with the place of the row of ``wanted`` that it is equal to; all of them.
+
+        :param file: the batch file's name
+        :param wanted: distinct rows; its columns may be structs of what can be looked up
+        :param columns: the columns of the result
+        """
+        hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
+        return _matched(hashes, places, lambda name: self._column(file, name), wanted, columns)
 
     def has(self, file: str, names: Sequence[str], columns: Sequence[str]) -> bool:
         """Whether rows of a file can be found at once, without reading all of it first.
@@ -225,16 +236,31 @@ class MemoryIndex:
         :param columns: the columns of the result
         :param most: how many rows at most; more than these give None
         """
-        key = (number, tuple(wanted.column_names))
+        hashes, places = self._sorted_hashes(number, table, wanted.column_names)
+        return _found(hashes, places, lambda name: table[name], wanted, columns, most)
+
+    def match(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str]) -> Matches:
+        """The same as :meth:`FileIndex.match`, for a batch in memory.
+
+        :param number: tells batches apart, and stands for the hashes of ``table``
+        :param table: the batch's rows
+        :param wanted: the keys to look for, one column for each part of the key
+        :param columns: the columns of the result
+        """
+        hashes, places = self._sorted_hashes(number, table, wanted.column_names)
+        return _matched(hashes, places, lambda name: table[name], wanted, columns)
+
+    def _sorted_hashes(self, number: int, table: pa.Table, names: Sequence[str]) -> _SortedHashes:
+        key = (number, tuple(names))
         with self._lock:
             known = self._hashes.get(key)
         if known is None:
-            hashes = hash_rows(table.select(wanted.column_names))
+            hashes = hash_rows(table.select(list(names)))
             order = np.argsort(hashes, kind="stable")
             known = (hashes[order], order)
             with self._lock:
                 self._hashes[key] = known
-        return _found(known[0], known[1], lambda name: table[name], wanted, columns, most)
+        return known
 
 
 memory_index = MemoryIndex()
@@ -244,25 +270,63 @@ memory_index = MemoryIndex()
 def _found(
     hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, columns: Sequence[str], most: int
 ) -> pa.Table | None:
+    found = _places(hashes, places, column, wanted, most)
+    if found is None:
+        return None
+    rows = pa.array(np.sort(found[0]))
+    return pa.table([column(name).take(rows) for name in columns], names=list(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows that were looked up.
+
+    :param rows: the rows
+    :param asked: for each the place of what it was looked up for
+    """
+
+    rows: pa.Table
+    asked: npt.NDArray[np.int64]
+
+
+def _matched(
+    hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, columns: Sequence[str]
+) -> Matches:
+    found = _places(hashes, places, column, wanted, len(hashes) * len(wanted))
+    rows, asked = found if found is not None else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return Matches(pa.table([column(name).take(pa.array(rows)) for name in columns], names=list(columns)), asked)
+
+
+def _places(
+    hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, most: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """The places of the rows that are wanted, and for each the place of what it was wanted for; None when there are too many."""
     looked_for = hash_rows(wanted)
-    first = np.searchsorted(hashes, looked_for, side="left")
-    counts = np.searchsorted(hashes, looked_for, side="right") - first
+    # In their order, so that one search begins where the last one ended.
+    order = np.argsort(looked_for)
+    ordered = looked_for[order]
+    first = np.searchsorted(hashes, ordered, side="left")
+    counts = np.searchsorted(hashes, ordered, side="right") - first
     total = int(counts.sum())
     if total > most:
         return None
     ends = np.cumsum(counts)
     at = np.repeat(first - (ends - counts), counts) + np.arange(total)
-    found, asked = np.asarray(places[at], dtype=np.int64), np.repeat(np.arange(len(looked_for)), counts)
+    found, asked = np.asarray(places[at], dtype=np.int64), np.repeat(order, counts)
     same = np.ones(total, dtype=bool)
     for name in wanted.column_names:
         stored = column(name).take(pa.array(found))
         same &= _equal(stored, wanted[name].take(pa.array(asked)).cast(stored.type))
-    rows = pa.array(np.sort(found[same]))
-    return pa.table([column(name).take(rows) for name in columns], names=list(columns))
+    return found[same], asked[same]
 
 
 def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     """Where two columns are equal; NULL equals NULL and NaN equals NaN."""
+    if pa.types.is_struct(one.type):
+        alike: npt.NDArray[np.bool_] = pc.equal(pc.is_null(one), pc.is_null(other)).to_numpy().astype(bool)
+        for at in range(one.type.num_fields):
+            alike &= _equal(pc.struct_field(one, [at]), pc.struct_field(other, [at]))
+        return alike
     same = pc.fill_null(pc.equal(one, other), False)
     both = pc.and_(pc.is_null(one), pc.is_null(other))
     if pa.types.is_floating(one.type):
@@ -295,6 +359,9 @@ def _hash_column(column: pa.Array | pa.ChunkedArray) -> Hashes:
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         hashes = _hash_texts(column)
+    elif pa.types.is_struct(kind):
+        fields = [pc.struct_field(column, [at]) for at in range(kind.num_fields)]
+        hashes = hash_rows(pa.table(fields, names=[str(at) for at in range(kind.num_fields)]))
     elif pa.types.is_decimal128(kind):
         halves = np.frombuffer(column.buffers()[1], dtype=np.uint64)[2 * column.offset : 2 * (column.offset + len(column))]
         hashes = _mixed(_mixed(halves[0::2]) ^ halves[1::2])

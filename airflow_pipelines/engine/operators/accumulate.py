@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -10,12 +11,12 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.operators.column_totals import column_totals
+from airflow_pipelines.engine.operators.column_totals import ColumnTotals, column_totals
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.group_names import with_input_texts
+from airflow_pipelines.engine.operators.group_outputs import output_delta
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
-from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch
-from airflow_pipelines.engine.operators.merged_groups import CHANGE, NEW, OLD, merged_groups
+from airflow_pipelines.engine.operators.merged_groups import merged_groups
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.state import Kept, StateSchema
@@ -66,30 +67,42 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     if change is None or (rows is None and not is_first):
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
     had_output = not is_first and (not node.keys or bool(known.batches))
-    batch = column_totals(node, known.schema, context)
     # Of few groups one query gives all.
-    if batch is None and not (mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny):
+    is_little = mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny
+    totals = ColumnTotals.of(node)
+    batch = None
+    if totals is not None and not (is_little and totals.needs_spark):
+        batch = column_totals(totals, known.schema, context)
+    if batch is None and not is_little:
         if mode is Mode.LARGE and not known.batches and not had_output:
             return _first(stage, node, change, known.schema, context)
         batch = context.run(change, known.schema, mode, may_grow=True)
-    if batch is not None and batch.table is None:
+    if batch is None:
+        merged = _merged(node, change, known, context, mode)
+        return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
+    if batch.table is not None:
+        found = _in_driver(stage, node, batch, known, context, had_output=had_output)
+        if found is not None:
+            return found
+    batch = context.spill_if_large(batch)
+    if batch.table is None:
         return _large(stage, node, batch, known, context, had_output=had_output)
     # The batch that the query reads lives until the query has run.
-    if batch is not None:
-        change = f"SELECT * FROM {context.batch_views.table(batch)}"
-        mode = Mode.SMALL if known.is_small(context.limits) else Mode.NARROW
-        near = _near(node, batch, known, context)
-        if near is not None:
-            known, mode = near, Mode.SMALL
-    both = None
-    if batch is not None and known.batches and known.in_memory:
-        both = merged_groups(batch, known.batches, [key.name for key in node.keys], _accumulators(node))
-    if both is None:
-        merged = _merged(node, change, known, context, mode)
-    else:
-        columns = [*(key.name for key in node.keys), CHANGE, OLD, NEW]
-        merged, mode = f"SELECT {', '.join(columns)} FROM {context.batch_views.table(both)}", Mode.SMALL
+    mode = Mode.SMALL if known.is_small(context.limits) else Mode.NARROW
+    merged = _merged(node, f"SELECT * FROM {context.batch_views.table(batch)}", known, context, mode)
     return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
+
+
+def _in_driver(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome | None:
+    """The outcome for a change in memory, where what is stored of its groups can be looked up and added to it; None otherwise."""
+    groups = merged_groups(change, known.batches, [key.name for key in node.keys], _accumulators(node))
+    if groups is None:
+        return None
+    delta = output_delta(stage, node, groups, known.schema, context, had_output=had_output)
+    if delta is None:
+        return None
+    state = Batch.in_memory(known.schema, _loud(node, change.to_arrow()))
+    return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), {GROUPS: context.spill_if_large(state)})
 
 
 def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType, context: Context) -> Outcome:
@@ -104,16 +117,6 @@ def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType,
     columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
     output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.batch_views.table(wide)} WHERE {_SHOWN}"
     return replace(context.emit(stage, output, Mode.LARGE, consolidated=True), states={GROUPS: state})
-
-
-def _near(node: Aggregate, change: Batch, known: Trace, context: Context) -> Trace | None:
-    """What the state has of the touched groups; None when it has to be scanned for."""
-    keys = [key.name for key in node.keys]
-    if not keys or change.table is None:
-        return None
-    groups = distinct_rows({key: change.table[key] for key in keys})
-    batch = matching_batch(known.batches, known.schema, groups, context.limits)
-    return None if batch is None else replace(known, batches=(batch,) if batch.rows else ())
 
 
 def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome:
@@ -229,14 +232,15 @@ def _judged(node: Aggregate, groups: str, columns: list[str]) -> str:
 
 
 def _split(stage: Stage, node: Aggregate, wide: pa.Table, state_schema: StructType) -> Outcome:
-    new = wide.filter(pc.equal(wide[_SIGN], 1))
-    sums = [kept.name for kept in _accumulators(node) if kept.merge is Merge.SUM]
-    nothing = [pc.equal(new[name], pa.scalar(0, new[name].type)) for name in sums]
-    silent = nothing[0]
-    for column in nothing[1:]:
-        silent = pc.and_(silent, column)
-    state = Batch.in_memory(state_schema, new.filter(pc.invert(silent)))
+    state = Batch.in_memory(state_schema, _loud(node, wide.filter(pc.equal(wide[_SIGN], 1))))
     shown = wide.filter(wide[_SHOWN])
     columns = [shown[f"__c{at}"] for at in range(len(stage.columns))]
     delta = pa.table([*columns, shown[_SIGN].cast(pa.int64())], names=[*(name for name, _ in stage.columns), WEIGHT])
     return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), {GROUPS: state})
+
+
+def _loud(node: Aggregate, changes: pa.Table) -> pa.Table:
+    """The changes of groups that change a number."""
+    sums = [kept.name for kept in _accumulators(node) if kept.merge is Merge.SUM]
+    nothing = [pc.equal(changes[name], pa.scalar(0, changes[name].type)) for name in sums]
+    return changes.filter(pc.invert(functools.reduce(pc.and_, nothing)))

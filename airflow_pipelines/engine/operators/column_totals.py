@@ -1,4 +1,4 @@
-"""Adds up new rows by group in the driver, where that takes columns as they are and no expression.
+"""Adds up a delta by group in the driver: Spark evaluates the keys and values that are expressions, and nothing else.
 
 To add up a million rows takes pyarrow some hundredths of a second, and Spark half a second of two cores. What it gives is exact, as
 what Spark gives: numbers of rows, sums of whole numbers and decimals in types that have room for them, and extremes.
@@ -6,113 +6,207 @@ what Spark gives: numbers of rows, sums of whole numbers and decimals in types t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import StructType
+import pyarrow.compute as pc
+from pyspark.sql.types import StructField, StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, merge_groupable, shaped
+from airflow_pipelines.engine.arrow import WEIGHT, ArrowColumn, arrow_schema, merge_groupable, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.row_values import needs_spark, row_values
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total
 from airflow_pipelines.sql.plan.ir.merge import Merge
-from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
+from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
 
 _ROWS_AT_A_TIME = 200_000
 _FUNCTIONS: Mapping[Total, str] = {Total.VALUES: "count", Total.SUM: "sum", Total.MIN: "min", Total.MAX: "max"}
+_FLOATING = re.compile(r"\b(float|double)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class _Totals:
+class ColumnTotals:
     """What is added up of the rows of a relation.
 
     :param relation: the relation
-    :param keys: its columns by which rows are grouped, in the order of the group's keys
-    :param totals: the accumulators, each with its column; None for the number of rows
+    :param columns: its columns by their names in the aggregate's input
+    :param keys: the texts of the groups' keys
+    :param totals: the accumulators, each with the text of its value; None for the number of rows
     """
 
     relation: str
+    columns: Mapping[str, str]
     keys: tuple[str, ...]
     totals: tuple[tuple[Accumulator, str | None], ...]
 
     @property
-    def columns(self) -> list[str]:
-        """All columns that are read, each once."""
-        return list(dict.fromkeys([*self.keys, *(column for _, column in self.totals if column is not None)]))
+    def texts(self) -> list[str]:
+        """All keys and values."""
+        return [*self.keys, *(text for _, text in self.totals if text is not None)]
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether a key or a value is an expression."""
+        return needs_spark(self.texts, tuple(self.columns))
+
+    @classmethod
+    def of(cls, node: Aggregate) -> ColumnTotals | None:
+        """What an aggregate adds up; None where that is not for the driver.
+
+        :param node: the aggregate
+        """
+        rows = passed_rows(node.input)
+        if rows is None or not node.keys:
+            return None
+        totals: list[tuple[Accumulator, str | None]] = []
+        for accumulator in node.accumulators:
+            wanted = accumulator.column_total
+            if wanted is None or (wanted.value is None and wanted.total is not Total.ROWS):
+                return None
+            totals.append((accumulator, wanted.value))
+        for key, kind in zip(node.keys, node.key_types, strict=True):
+            # The zero of an expression may have a sign, which Spark takes from it when it groups.
+            if _FLOATING.search(kind) and needs_spark([key.text], tuple(rows.columns)):
+                return None
+        found = cls(rows.relation, rows.columns, tuple(key.text for key in node.keys), tuple(totals))
+        words = {word for text in found.texts for word in re.findall(r"\w+", text)}
+        computed = {item.name for item in node.input.items} - rows.columns.keys()
+        return None if computed & words else found
 
 
-def column_totals(node: Aggregate, schema: StructType, context: Context) -> Batch | None:
+def column_totals(totals: ColumnTotals, schema: StructType, context: Context) -> Batch | None:
     """What the delta of an aggregate's input adds to its accumulators, by group.
 
-    :param node: the aggregate
+    :param totals: what is added up
     :param schema: keys, accumulators and the weight
     :param context: has the delta
-    :returns: None where rows go, an expression is to be evaluated, or there is too much of it for one process
+    :returns: in memory; None where Arrow cannot group by a key, and where there is too much of it for one process
     """
-    rows = passed_rows(node.input)
-    totals = None if rows is None else _totals(node, rows)
-    if totals is None:
-        return None
     batches = context.relations[totals.relation].delta
-    if not all(batch.insert_only for batch in batches) or sum(batch.rows for batch in batches) > context.limits.added_up_rows:
-        return None
-    merges = {**{kept.name: kept.merge for kept in node.accumulators}, WEIGHT: Merge.SUM}
     target = arrow_schema(schema)
+    if sum(batch.rows for batch in batches) > context.limits.added_up_rows:
+        return None
+    if not all(_can_group(target.field(at).type) for at in range(len(totals.keys))):
+        return None
+    merges = {**{accumulator.name: accumulator.merge for accumulator, _ in totals.totals}, WEIGHT: Merge.SUM}
+    words = {word for text in totals.texts for word in re.findall(r"\w+", text)}
+    columns = {name: column for name, column in totals.columns.items() if name in words}
+    stored = context.relations[totals.relation].before.schema
+    kinds = StructType([StructField(name, stored[column].dataType) for name, column in columns.items()])
     found: pa.Table | None = None
-    for part in _parts(batches, totals.columns):
-        if not all(can_look_up(part.schema.field(name).type) for name in totals.keys):
+    for part in _parts(batches, columns):
+        units = _units(part)
+        values = None if units is None else row_values(units.drop_columns([WEIGHT]), kinds, totals.texts, context)
+        if units is None or values is None:
             return None
-        added = _added_up(part, totals, target)
+        weights = units[WEIGHT] if values.rows is None else units[WEIGHT].take(values.rows)
+        added = _added_up(values.columns, weights, totals, target)
         found = added if found is None else merge_groupable(pa.concat_tables([found, added]), merges)
         if found.num_rows > context.limits.small_rows:
             return None
-    return None if found is None else context.spill_if_large(Batch.in_memory(schema, found))
+    if found is None:
+        return None
+    keys = [_joined([found[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))]
+    columns_found = [*keys, *(found[name] for name in target.names[len(totals.keys) :])]
+    return Batch.in_memory(schema, pa.table(columns_found, names=target.names))
 
 
-def _totals(node: Aggregate, rows: PassedRows) -> _Totals | None:
-    """What an aggregate adds up of rows that are passed on to it; None where it needs an expression."""
-    keys = [rows.columns.get(key.text) for key in node.keys]
-    totals: list[tuple[Accumulator, str | None]] = []
-    for accumulator in node.accumulators:
-        wanted = accumulator.column_total
-        column = None if wanted is None or wanted.column is None else rows.columns.get(wanted.column)
-        if wanted is None or (column is None and wanted.total is not Total.ROWS):
-            return None
-        totals.append((accumulator, column))
-    there = tuple(key for key in keys if key is not None)
-    return _Totals(rows.relation, there, tuple(totals)) if there and len(there) == len(keys) else None
+def _key_types(totals: ColumnTotals, target: pa.Schema) -> list[pa.DataType]:
+    return [target.field(at).type for at in range(len(totals.keys))]
 
 
-def _parts(batches: Sequence[Batch], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Some columns of the rows of batches, some rows at a time."""
+def _can_group(kind: pa.DataType) -> bool:
+    """Whether Arrow groups by a type, or by all parts of it, as Spark does."""
+    if pa.types.is_struct(kind):
+        return all(can_look_up(field.type) for field in kind)
+    return can_look_up(kind)
+
+
+def _parts(batches: Sequence[Batch], columns: Mapping[str, str]) -> Iterator[pa.Table]:
+    """Some columns of the rows of batches and the weights, some rows at a time."""
     for batch in batches:
-        types = pa.schema([column for column in arrow_schema(batch.schema) if column.name in columns])
+        read = list(dict.fromkeys([*columns.values(), WEIGHT]))
+        types = pa.schema([column for column in arrow_schema(batch.schema) if column.name in read])
+        parts: Iterator[pa.Table] = iter(())
         if batch.table is not None:
-            yield batch.table.select(types.names)
+            parts = iter([batch.table.select(types.names)])
         elif batch.store is not None:
-            for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, types.names):
-                yield shaped(part, types)
+            parts = (shaped(part, types) for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, types.names))
+        for part in parts:
+            yield pa.table([*(part[column] for column in columns.values()), part[WEIGHT]], names=[*columns, WEIGHT])
 
 
-def _added_up(rows: pa.Table, totals: _Totals, target: pa.Schema) -> pa.Table:
-    """The groups of some rows, with accumulators."""
-    columns = {f"k{at}": rows[name] for at, name in enumerate(totals.keys)}
-    wanted: list[tuple[str | list[str], str]] = [([], "count_all")]
+def _units(rows: pa.Table) -> pa.Table | None:
+    """The rows, each as often as it comes or goes, with the weights 1 and -1; None when these are many more."""
+    weights = rows[WEIGHT].to_numpy()
+    counts = np.abs(weights)
+    total = int(counts.sum())
+    if total == rows.num_rows and (not len(counts) or counts.max() == 1):
+        return rows
+    if total > 2 * rows.num_rows:
+        return None
+    repeated = rows.take(pa.array(np.repeat(np.arange(rows.num_rows), counts)))
+    return repeated.set_column(rows.num_columns - 1, WEIGHT, pa.array(np.repeat(np.sign(weights), counts)))
+
+
+def _parts_of(at: int, kind: pa.DataType) -> list[str]:
+    """The names of the columns that a key is grouped by: of a struct its fields, and whether it is there."""
+    return [f"k{at}", *(f"k{at}_{field}" for field in range(kind.num_fields))] if pa.types.is_struct(kind) else [f"k{at}"]
+
+
+def _taken_apart(column: ArrowColumn, kind: pa.DataType) -> list[ArrowColumn]:
+    if not pa.types.is_struct(kind):
+        return [column]
+    there = pc.is_valid(column)
+    return [there, *(pc.struct_field(column, [at]) for at in range(kind.num_fields))]
+
+
+def _joined(parts: Sequence[pa.ChunkedArray], kind: pa.DataType) -> ArrowColumn:
+    if not pa.types.is_struct(kind):
+        return parts[0]
+    there, *fields = (part.combine_chunks() for part in parts)
+    cast = [field.cast(part.type) for field, part in zip(fields, kind, strict=True)]
+    return pa.StructArray.from_arrays(cast, fields=list(kind), mask=pc.invert(there))
+
+
+def _added_up(values: Mapping[str, ArrowColumn], weights: ArrowColumn, totals: ColumnTotals, target: pa.Schema) -> pa.Table:
+    """The groups of rows of the weights 1 and -1, with accumulators; the keys are taken apart."""
+    inserts = bool(pc.all(pc.equal(weights, 1)).as_py()) if len(weights) else True
+    goes = None if inserts else pc.less(weights, 0)
+    columns: dict[str, ArrowColumn] = {}
+    for at, (text, kind) in enumerate(zip(totals.keys, _key_types(totals, target), strict=True)):
+        column = values[text] if values[text].type == kind else values[text].cast(kind)
+        columns |= dict(zip(_parts_of(at, kind), _taken_apart(column, kind), strict=True))
+    keys = list(columns)
+    wanted: list[tuple[str | list[str], str]] = [([], "count_all")] if inserts else [(WEIGHT, "sum")]
+    number = "count_all" if inserts else f"{WEIGHT}_sum"
+    columns[WEIGHT] = weights
     names: list[str] = []
-    for at, (accumulator, column) in enumerate(totals.totals):
+    for place, (accumulator, value_text) in enumerate(totals.totals):
         total = accumulator.column_total.total if accumulator.column_total is not None else Total.ROWS
-        if column is None or total is Total.ROWS:
-            names.append("count_all")
+        if value_text is None or total is Total.ROWS:
+            names.append(number)
             continue
-        # In the type of the sum, which has room for it.
-        columns[f"v{at}"] = rows[column].cast(target.field(accumulator.name).type) if total is Total.SUM else rows[column]
-        wanted.append((f"v{at}", _FUNCTIONS[total]))
-        names.append(f"v{at}_{_FUNCTIONS[total]}")
-    grouped = pa.table(columns).group_by([f"k{at}" for at in range(len(totals.keys))], use_threads=False).aggregate(wanted)
-    found = [grouped[f"k{at}"] for at in range(len(totals.keys))]
+        value, function = values[value_text], _FUNCTIONS[total]
+        if total is Total.SUM:
+            # In the type of the sum, which has room for it.
+            value = value.cast(target.field(accumulator.name).type)
+            value = value if goes is None else pc.if_else(goes, pc.negate(value), value)
+        elif total is Total.VALUES and not inserts:
+            value, function = pc.if_else(pc.is_valid(value), weights, pa.scalar(0, pa.int64())), "sum"
+        columns[f"v{place}"] = value
+        wanted.append((f"v{place}", function))
+        names.append(f"v{place}_{function}")
+    grouped = pa.table(columns).group_by(keys, use_threads=False).aggregate(wanted)
+    found: dict[str, ArrowColumn] = {name: grouped[name] for name in keys}
     for name, (accumulator, _) in zip(names, totals.totals, strict=True):
         # The sum of no values is NULL.
-        found.append(grouped[name].fill_null(0) if accumulator.merge is Merge.SUM else grouped[name])
-    return pa.table([*found, grouped["count_all"]], names=target.names).cast(target)
+        column = grouped[name].fill_null(0) if accumulator.merge is Merge.SUM else grouped[name]
+        found[accumulator.name] = column.cast(target.field(accumulator.name).type)
+    found[WEIGHT] = grouped[number]
+    return pa.table(found)

@@ -2,71 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StructField, StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, can_group
-from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.arrow import ArrowColumn, arrow_schema
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.lookup.index import Matches, can_look_up, file_index, memory_index
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
 from airflow_pipelines.sql.plan.ir.merge import Merge
 
-CHANGE, OLD, NEW = "__d", "__o", "__n"
-_TOUCHED = "__touched"
+_GROUP = "__group"
 _MOST_WHOLE = 2**63 - 1
 _MOST_DIGITS = 38
 
 
-def merged_groups(change: Batch, stored: Sequence[Batch], keys: Sequence[str], accumulators: Sequence[Accumulator]) -> Batch | None:
-    """The groups of a change with their accumulators: the change, what they were, and what they become, each as a struct.
+@dataclass(frozen=True, slots=True)
+class MergedGroups:
+    """The groups of a change; all columns have a value for each of them.
+
+    :param keys: what says which group it is, by name
+    :param before: the accumulators as they were, the weight among them
+    :param after: the accumulators as they become
+    """
+
+    keys: Mapping[str, ArrowColumn]
+    before: Mapping[str, ArrowColumn]
+    after: Mapping[str, ArrowColumn]
+
+
+def merged_groups(
+    change: Batch, stored: Sequence[Batch], keys: Sequence[str], accumulators: Sequence[Accumulator]
+) -> MergedGroups | None:
+    """The groups of a change with their accumulators before and after it.
 
     :param change: each group once, in memory
-    :param stored: batches in memory that add up to what was stored, of these groups and maybe of others
+    :param stored: batches that add up to what was stored, of these groups and of others
     :param keys: the columns that say which group it is
     :param accumulators: the others, the weight among them
-    :returns: None without keys, where Arrow cannot group by one, and where a sum could be too large for its type: Spark knows what
+    :returns: None without keys, where they cannot be looked up, and where a sum could be too large for its type: Spark knows what
         to do
     """
-    names = [accumulator.name for accumulator in accumulators]
     schema = arrow_schema(change.schema)
-    if not keys or not can_group([schema.field(name) for name in keys]):
+    rows = change.to_arrow()
+    if not keys or not all(_can_look_up(schema.field(name).type) for name in keys):
         return None
-    old = pa.concat_tables([batch.to_arrow().select([*keys, *names]) for batch in stored])
-    new = change.to_arrow().select([*keys, *names])
+    names = [accumulator.name for accumulator in accumulators]
+    wanted = rows.select(list(keys))
+    parts = [match for batch in stored if batch.rows for match in _stored(batch, wanted, names)]
+    old = pa.concat_tables([schema.empty_table().select(names), *(part.rows.select(names) for part in parts)])
+    places = np.concatenate([np.zeros(0, np.int64), *(part.asked for part in parts)])
     sums = [accumulator.name for accumulator in accumulators if accumulator.merge is Merge.SUM]
-    if not all(_has_room(table[name], new.num_rows + old.num_rows) for name in sums for table in (old, new)):
+    if not all(_has_room(table[name], rows.num_rows + old.num_rows) for name in sums for table in (rows, old)):
         return None
-    both = pa.concat_tables([_beside(new, names, CHANGE, OLD, touched=True), _beside(old, names, OLD, CHANGE, touched=False)])
-    wanted = [(f"{part}{each.name}", each.merge.value.lower()) for part in (CHANGE, OLD, NEW) for each in accumulators]
-    merged = both.group_by(list(keys), use_threads=False).aggregate([*wanted, (_TOUCHED, "max")])
-    merged = merged.filter(merged[f"{_TOUCHED}_max"])
-    columns = [merged[name] for name in keys]
-    for part in (CHANGE, OLD, NEW):
-        found = [_total(merged, part, accumulator, schema) for accumulator in accumulators]
-        columns.append(pa.StructArray.from_arrays(found, names))
-    of_group = StructType([field for field in change.schema.fields if field.name in names])
-    fields = [*(change.schema[name] for name in keys), *(StructField(part, of_group) for part in (CHANGE, OLD, NEW))]
-    ones = pa.array([1], pa.int64()).take(pa.array([0] * merged.num_rows, pa.int32()))
-    return Batch.in_memory(weighted(StructType(fields)), pa.table([*columns, ones], [*keys, CHANGE, OLD, NEW, WEIGHT]))
+    own = np.arange(rows.num_rows)
+    before = _totals(old, places, rows.num_rows, accumulators, schema)
+    both = pa.concat_tables([rows.select(names), old])
+    after = _totals(both, np.concatenate([own, places]), rows.num_rows, accumulators, schema)
+    return MergedGroups({name: rows[name] for name in keys}, before, after)
 
 
-def _beside(rows: pa.Table, names: Sequence[str], here: str, there: str, *, touched: bool) -> pa.Table:
-    """Accumulators as one part of three: in their own place and in that of what groups become, and none in the third."""
-    nothing = {name: pa.nulls(rows.num_rows, rows[name].type) for name in names}
-    parts = {f"{here}{name}": rows[name] for name in names} | {f"{there}{name}": nothing[name] for name in names}
-    parts |= {f"{NEW}{name}": rows[name] for name in names}
-    ordered = [f"{part}{name}" for part in (CHANGE, OLD, NEW) for name in names]
-    keys = [name for name in rows.column_names if name not in names]
-    marks = pa.nulls(rows.num_rows, pa.bool_()).fill_null(touched)
-    return pa.table([*(rows[name] for name in keys), *(parts[name] for name in ordered), marks], [*keys, *ordered, _TOUCHED])
+def _can_look_up(kind: pa.DataType) -> bool:
+    return all(can_look_up(field.type) for field in kind) if pa.types.is_struct(kind) else can_look_up(kind)
 
 
-def _total(merged: pa.Table, part: str, accumulator: Accumulator, schema: pa.Schema) -> pa.Array:
-    """An accumulator of a part, merged; a sum of nothing is 0."""
-    found = merged[f"{part}{accumulator.name}_{accumulator.merge.value.lower()}"].combine_chunks()
-    return (found.fill_null(0) if accumulator.merge is Merge.SUM else found).cast(schema.field(accumulator.name).type)
+def _stored(batch: Batch, wanted: pa.Table, columns: Sequence[str]) -> list[Matches]:
+    """What a batch has of some groups."""
+    types = arrow_schema(batch.schema)
+    asked = wanted.cast(pa.schema([types.field(name) for name in wanted.column_names]))
+    if batch.table is not None:
+        return [memory_index.match(batch.number, batch.table, asked, columns)]
+    if batch.store is None:
+        return []
+    target = pa.schema([types.field(name) for name in columns])
+    found = [file_index(batch.store).match(file, asked, columns) for file in batch.files]
+    return [Matches(match.rows.cast(target), match.asked) for match in found]
+
+
+def _totals(
+    rows: pa.Table, places: npt.NDArray[np.int64], groups: int, accumulators: Sequence[Accumulator], schema: pa.Schema
+) -> dict[str, ArrowColumn]:
+    """The accumulators of all groups by their places; a sum of nothing is 0 and an extreme NULL."""
+    wanted = [(accumulator.name, accumulator.merge.value.lower()) for accumulator in accumulators]
+    added = rows.append_column(_GROUP, pa.array(places)).group_by([_GROUP], use_threads=False).aggregate(wanted)
+    at = np.full(groups, -1, np.int64)
+    at[added[_GROUP].to_numpy()] = np.arange(added.num_rows)
+    indices = pa.array(at, mask=at < 0)
+    found: dict[str, ArrowColumn] = {}
+    for name, function in wanted:
+        column = added[f"{name}_{function}"].take(indices)
+        found[name] = (column.fill_null(0) if function == "sum" else column).cast(schema.field(name).type)
+    return found
 
 
 def _has_room(column: pa.ChunkedArray, rows: int) -> bool:

@@ -28,7 +28,7 @@ from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators import column_totals as tested
-from airflow_pipelines.engine.operators.column_totals import column_totals
+from airflow_pipelines.engine.operators.column_totals import ColumnTotals
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
@@ -98,6 +98,11 @@ def delta(rows: Sequence[tuple[Any, ...]] = ROWS, weight: int = 1) -> Batch:
     columns = zip(*((*row, weight) for row in rows), strict=True)
     arrays = [pa.array(values, column.type) for values, column in zip(columns, arrow, strict=True)]
     return Batch.in_memory(SCHEMA, pa.table(arrays, schema=arrow))
+
+
+def column_totals(node: Aggregate, schema: StructType, context: Context) -> Batch | None:
+    totals = ColumnTotals.of(node)
+    return None if totals is None or totals.needs_spark else tested.column_totals(totals, schema, context)
 
 
 @pytest.fixture
@@ -183,14 +188,6 @@ def test_too_many_rows_or_groups_are_for_spark(store: BatchStore, limits: Limits
     assert (column_totals(node, schema, context(store, delta(), limits=limits)) is None) is is_for_spark
 
 
-def test_groups_that_take_much_memory_go_to_files(store: BatchStore) -> None:
-    node, schema = aggregate()
-    found = column_totals(node, schema, context(store, delta(), limits=Limits(small_bytes=10)))
-    assert found is not None
-    assert found.table is None
-    assert found.rows == 4
-
-
 @pytest.mark.parametrize(
     ("keys", "accumulators", "rows"),
     [
@@ -216,7 +213,16 @@ def test_what_needs_an_expression_is_for_spark(
     assert column_totals(node, schema, context(store, delta())) is None
 
 
-def test_rows_that_go_are_for_spark(store: BatchStore) -> None:
-    node, schema = aggregate()
-    for weight in (-1, 2):
-        assert column_totals(node, schema, context(store, delta(ROWS[:1]), delta(ROWS[1:], weight))) is None
+def test_rows_that_go_and_rows_that_come_several_times(store: BatchStore) -> None:
+    node, schema = aggregate(accumulators=ACCUMULATORS[:5])
+    first = groups(column_totals(node, schema, context(store, delta(ROWS[:5]), delta(ROWS[2:7], -1), delta(ROWS[5:], 2))))
+
+    def sums(rows: Sequence[tuple[Any, ...]]) -> dict[Any, tuple[Any, ...]]:
+        return {key: (*values[:5], values[-1]) for key, values in expected(rows).items()}
+
+    parts = [(1, sums(ROWS[:5])), (-1, sums(ROWS[2:7])), (2, sums(ROWS[5:]))]
+    nothing = (0, 0, 0, 0, Decimal("0.00"), 0)
+    for key in dict.fromkeys(row[0] for row in ROWS):
+        totals = [[weight * value for value in part.get(key, nothing)] for weight, part in parts]
+        assert first[key] == tuple(map(sum, zip(*totals, strict=True)))
+    assert column_totals(node, schema, context(store, delta(ROWS, 3))) is None, "too many for one row"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, DoubleType, Long
 
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.operators.merged_groups import merged_groups
+from airflow_pipelines.engine.operators.merged_groups import MergedGroups, merged_groups
+from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
 from airflow_pipelines.sql.plan.ir.merge import Merge
 
@@ -40,20 +42,23 @@ def cents(whole: int) -> Decimal:
     return Decimal(f"{whole}.00")
 
 
-def merged(change: Batch, *stored: Batch, keys: Sequence[str] = tuple(KEYS)) -> Batch | None:
+def merged(change: Batch, *stored: Batch, keys: Sequence[str] = tuple(KEYS)) -> MergedGroups | None:
     return merged_groups(change, stored, keys, ACCUMULATORS)
 
 
-def groups(found: Batch | None) -> dict[str, tuple[tuple[Any, ...], ...]]:
+def groups(found: MergedGroups | None) -> dict[str, tuple[tuple[Any, ...], ...]]:
+    """By the key what a group was, and what it becomes."""
     assert found is not None
-    rows = found.to_arrow().to_pylist()
-    assert {row[WEIGHT] for row in rows} <= {1}
-    by_key = {repr((row["k0"], row["k1"])): tuple(tuple(row[part].values()) for part in ("__d", "__o", "__n")) for row in rows}
-    assert len(by_key) == len(rows), "a group comes once"
+    keys = pa.table(dict(found.keys)).to_pylist()
+    versions = [pa.table(dict(part)).to_pylist() for part in (found.before, found.after)]
+    by_key = {
+        repr(tuple(key.values())): tuple(tuple(row.values()) for row in rows) for key, *rows in zip(keys, *versions, strict=True)
+    }
+    assert len(by_key) == len(keys), "a group comes once"
     return by_key
 
 
-def test_each_touched_group_has_its_change_what_it_was_and_what_it_becomes() -> None:
+def test_each_touched_group_has_what_it_was_and_what_it_becomes() -> None:
     change = batch(
         ("a", 1.0, 2, cents(5), "m", None, 2),
         (None, math.nan, -1, cents(-3), "b", 7, -1),
@@ -66,9 +71,9 @@ def test_each_touched_group_has_its_change_what_it_was_and_what_it_becomes() -> 
         batch(("a", 1.0, -4, cents(-50), "l", 2, -1), ("", 1.0, 99, cents(99), "z", 99, 99)),
     )
     assert groups(merged(change, *stored)) == {
-        repr(("a", 1.0)): ((2, cents(5), "m", None, 2), (6, cents(50), "l", 3, 4), (8, cents(55), "l", 3, 6)),
-        repr((None, math.nan)): ((-1, cents(-3), "b", 7, -1), (1, cents(4), "c", 1, 1), (0, cents(1), "b", 7, 0)),
-        repr(("new", 1.0)): ((0, cents(0), None, None, 1), (0, cents(0), None, None, 0), (0, cents(0), None, None, 1)),
+        repr(("a", 1.0)): ((6, cents(50), "l", 3, 4), (8, cents(55), "l", 3, 6)),
+        repr((None, math.nan)): ((1, cents(4), "c", 1, 1), (0, cents(1), "b", 7, 0)),
+        repr(("new", 1.0)): ((0, cents(0), None, None, 0), (0, cents(0), None, None, 1)),
     }
 
 
@@ -90,7 +95,7 @@ def test_a_sum_that_could_be_too_large_is_left_to_spark(weight: int) -> None:
 def test_sums_of_nearly_all_digits() -> None:
     most = Decimal(10**36 // 2 - 1)
     found = groups(merged(batch(("a", 1.0, 0, most, None, 0, 1)), batch(("a", 1.0, 0, most, None, 0, 1))))
-    assert found[repr(("a", 1.0))][2] == (0, Decimal(10**36 - 2), None, 0, 2)
+    assert found[repr(("a", 1.0))][1] == (0, Decimal(10**36 - 2), None, 0, 2)
 
 
 def test_groups_that_arrow_does_not_know_are_left_to_spark() -> None:
@@ -98,3 +103,31 @@ def test_groups_that_arrow_does_not_know_are_left_to_spark() -> None:
     nested = {"k0": ArrayType(LongType())}
     assert merged(batch(([1], *row), keys=nested), batch(([1], *row), keys=nested), keys=("k0",)) is None
     assert merged(batch(row, keys={}), batch(row, keys={}), keys=()) is None
+
+
+def test_keys_that_are_structs_in_memory_and_in_files(tmp_path: Path) -> None:
+    kind = StructType([StructField("start", LongType()), StructField("name", StringType())])
+    keys: Mapping[str, DataType] = {"k0": kind}
+    nothing = (cents(0), None, None)
+    there = [{"start": 1, "name": "a"}, {"start": 1, "name": None}, {"start": None, "name": None}, None]
+    change = batch(*((key, 1, *nothing, 1) for key in there), keys=keys)
+    store = BatchStore(tmp_path)
+    memory = batch(
+        *((key, 10 * at, *nothing, at) for at, key in enumerate(there, 1)), ({"start": 2, "name": "a"}, 9, *nothing, 9), keys=keys
+    )
+    file = Batch.in_files(memory.schema, memory.rows, store.write(memory.table), store, memory.insert_only)
+    for stored in ((memory, memory), (file, memory), (file, file)):
+        found = merged(change, *stored, keys=("k0",))
+        assert found is not None
+        assert found.keys["k0"].to_pylist() == there
+        assert found.before["a0"].to_pylist() == [20, 40, 60, 80]
+        assert found.after["a0"].to_pylist() == [21, 41, 61, 81]
+        assert found.after[WEIGHT].to_pylist() == [3, 5, 7, 9]
+
+
+def test_groups_of_which_nothing_is_stored() -> None:
+    found = groups(merged(batch(("a", -0.0, 3, cents(1), "m", 7, 2))))
+    assert found == {repr(("a", -0.0)): ((0, cents(0), None, None, 0), (3, cents(1), "m", 7, 2))}
+    assert groups(merged(batch(("a", 0.0, 3, cents(1), "m", 7, 2)), batch(("a", -0.0, 1, cents(1), None, None, 1))))[
+        repr(("a", 0.0))
+    ] == ((1, cents(1), None, None, 1), (4, cents(2), "m", 7, 3))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
-from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, ColumnTotal, Total
+from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, ColumnTotal, KeptValue, Total
 from airflow_pipelines.sql.plan.ir.delta_sql import WEIGHT
 from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.syntax.dialect import DIALECT
@@ -17,8 +17,10 @@ _SORTED = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "DATE", "
 """Types that Spark and Arrow order in the same way."""
 _NARROW = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER"})
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
-_COLUMN = re.compile(r"\(*(__c\d+)\)*")
-"""A column of an aggregate's input as it is."""
+_ACCUMULATOR = re.compile(
+    r"(?P<accumulator>__a\w+)|\(CASE WHEN (?P<count>__a\d+) > 0 THEN CAST\((?P<sum>__a\d+) AS [^()]+(\([\d, ]+\))?\) END\)"
+)
+"""The value of a call that is an accumulator, or one in another type."""
 _MAX_SUMMED_PRECISION = 27
 """A value of this precision times a weight of ten digits still fits into 38 digits with its whole scale."""
 _KEPT_SCALE = 6
@@ -141,11 +143,11 @@ class Accumulators:
 
     def _count(self, call: LinearCall) -> str:
         there = [f"({text}) IS NOT NULL" for text in call.arguments if text != "*"]
-        total = _column_total(Total.VALUES, call.arguments[0]) if len(there) == 1 else None
         if call.condition is not None:
             there.insert(0, f"({call.condition})")
-            total = None
-        return self._number(" AND ".join(there) or None, total)
+        elif len(there) == 1:
+            return self._number(there[0], ColumnTotal(Total.VALUES, call.arguments[0]))
+        return self._number(" AND ".join(there) or None)
 
     def _sum(self, call: LinearCall, kind: str, result_type: str) -> str | None:
         text = _filtered(call)
@@ -158,10 +160,10 @@ class Accumulators:
             value, weight, type_ = f"({text})", _DECIMAL_WEIGHT, f"DECIMAL(38,{decimal[2]})"
         else:
             return None
-        count = self._number(f"{text} IS NOT NULL", _column_total(Total.VALUES, text))
+        count = self._number(f"{text} IS NOT NULL", ColumnTotal(Total.VALUES, _value(call)))
         # A billion billion values of more digits than these could be too much for 38.
         never_too_large = not decimal or int(decimal[1]) <= _MAX_SUMMED_PRECISION
-        total = self._add(type_, f"{value} * {weight}", value, _column_total(Total.SUM, text) if never_too_large else None)
+        total = self._add(type_, f"{value} * {weight}", value, ColumnTotal(Total.SUM, _value(call)) if never_too_large else None)
         if call.function == "sum":
             answer = f"CAST({total} AS {result_type})"
         elif decimal:
@@ -178,8 +180,8 @@ class Accumulators:
             if accumulator.text == text:
                 return accumulator.name
         merge, total = (Merge.MAX, Total.MAX) if call.function == "max" else (Merge.MIN, Total.MIN)
-        of_column = _column_total(total, _filtered(call))
-        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text, merge, of_column))
+        of_value = ColumnTotal(total, _value(call))
+        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text, merge, of_value))
         return self.found[-1].name
 
     def _number(self, condition: str | None, total: ColumnTotal | None = None) -> str:
@@ -187,7 +189,9 @@ class Accumulators:
         if condition is None:
             return self._add("BIGINT", WEIGHT, "1", ColumnTotal(Total.ROWS))
         summed, of_unit_weights = (f"CASE WHEN {condition} THEN {each} ELSE 0 END" for each in (WEIGHT, "1"))
-        return self._add("BIGINT", summed, of_unit_weights, total)
+        return self._add(
+            "BIGINT", summed, of_unit_weights, total or ColumnTotal(Total.VALUES, f"CASE WHEN {condition} THEN TRUE END")
+        )
 
     def _add(self, kind: str, summed: str, of_unit_weights: str, total: ColumnTotal | None = None) -> str:
         text, unit_weights_text = (
@@ -201,10 +205,13 @@ class Accumulators:
         return accumulator.name
 
 
-def _column_total(total: Total, text: str) -> ColumnTotal | None:
-    """What a text says of a column, if it is one."""
-    column = _COLUMN.fullmatch(text)
-    return ColumnTotal(total, column[1]) if column else None
+def kept_value(text: str) -> KeptValue | None:
+    """A call's value over accumulators, if it is one of them as it is.
+
+    :param text: a value of :class:`Accumulators`
+    """
+    found = _ACCUMULATOR.fullmatch(text)
+    return None if found is None else KeptValue(found["accumulator"] or found["sum"], found["count"])
 
 
 def _is_summed(function: str, precision: int, scale: int) -> bool:
@@ -214,5 +221,10 @@ def _is_summed(function: str, precision: int, scale: int) -> bool:
 
 
 def _filtered(call: LinearCall) -> str:
+    return f"({_value(call)})"
+
+
+def _value(call: LinearCall) -> str:
+    """What the call is given of a row."""
     text = call.arguments[0]
-    return f"({text})" if call.condition is None else f"(CASE WHEN ({call.condition}) THEN ({text}) END)"
+    return text if call.condition is None else f"CASE WHEN ({call.condition}) THEN ({text}) END"

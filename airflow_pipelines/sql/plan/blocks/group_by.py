@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, ValueCall, linear_form, value_call
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, ValueCall, kept_value, linear_form, value_call
 from airflow_pipelines.sql.plan.blocks.grouping_sets import grouping_sets, in_sets, is_session, over_sets
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, is_key_type
 from airflow_pipelines.sql.plan.expressions import (
@@ -266,7 +266,7 @@ def _typed(
         result, value = types[f"r{at}"], None
         if form is not None:
             value = accumulators.value(form, tuple(types.get(text, "") for text in form.arguments), result)
-        finished.append(Call(f"__r{at}", sql(call), result, value))
+        finished.append(Call(f"__r{at}", sql(call), result, value, kept_value(value) if value is not None else None))
     return tuple(finished), accumulators, tuple(types[f"k{at}"] for at in range(len(keys))), input_types
 
 

@@ -27,14 +27,14 @@ class Total(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnTotal:
-    """What an accumulator is of rows that each have the weight 1.
+    """What an accumulator is of the values of its rows.
 
     :param total: what is said
-    :param column: of which column of the aggregate's input; None for all rows
+    :param value: of which value of a row, as SQL over the columns of the aggregate's input; None for all rows
     """
 
     total: Total
-    column: str | None = None
+    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Accumulator:
     :param unit_weights_text: its SQL text where every weight is 1, if that is less work: multiplying decimals by the weight costs
         more than all the rest
     :param merge: how its values in several batches become one. Extremes are only kept of inputs that never lose a row
-    :param column_total: what it is of a column, if no expression has to be evaluated and no sum can be too large for its type
+    :param column_total: what it is of the values of its rows, if no sum can be too large for its type
     """
 
     name: str
@@ -59,16 +59,30 @@ class Accumulator:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptValue:
+    """The value of a call that is an accumulator as it is, but for its type.
+
+    :param accumulator: its name
+    :param count: the accumulator without which there is no value: it is NULL where that is 0
+    """
+
+    accumulator: str
+    count: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One aggregate call: the name its value has in HAVING and SELECT, the text over the input's columns, and its type.
 
     :param value: its text over accumulators when the call is linear, else None
+    :param kept: the same where no expression has to be evaluated for it
     """
 
     name: str
     text: str
     type: str
     value: str | None
+    kept: KeptValue | None = field(default=None, compare=False, metadata=DERIVED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,164 @@
+"""What groups show before and after a change: keys and accumulators as they are; Spark evaluates what is more than that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.arrow import WEIGHT, ArrowColumn, arrow_schema
+from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.merged_groups import MergedGroups
+from airflow_pipelines.engine.operators.result import stage_schema
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.stage import Stage
+
+_SHOWN = "__shown"
+_FIELD = re.compile(r"(__k\d+)\.`([^`]+)`")
+_Places = npt.NDArray[np.int64]
+
+
+def output_delta(
+    stage: Stage, node: Aggregate, groups: MergedGroups, state_schema: StructType, context: Context, *, had_output: bool
+) -> pa.Table | None:
+    """What a stage's output gains and loses when groups change; equal rows may come and go.
+
+    :param stage: the aggregate's stage
+    :param node: the aggregate, which has keys
+    :param groups: the groups that change
+    :param state_schema: the types of keys and accumulators
+    :param context: runs queries
+    :param had_output: whether the groups were shown before
+    :returns: the stage's columns and the weight; None where a value does not fit its type, and where there is much for Spark
+    """
+    versions = _versions(groups, state_schema, had_output=had_output)
+    plain = [_plain_value(item.text, node, versions.rows) for item in node.items]
+    target = arrow_schema(weighted(stage_schema(stage)))
+    try:
+        found = [None if value is None else value.column(target.field(at).type) for at, value in enumerate(plain)]
+    except pa.ArrowInvalid:
+        # Spark says whose value it is, if it is shown.
+        return None
+    if node.having is None and None not in found:
+        return pa.table([*found, versions.signs], names=target.names)
+    if versions.rows.num_rows > context.limits.small_input:
+        return None
+    judged = _judged(node, [at for at, column in enumerate(found) if column is None], versions, state_schema, context)
+    columns = [judged[f"__c{at}"] if column is None else column for at, column in enumerate(found)]
+    return pa.table([*columns, versions.signs], names=target.names).filter(judged[_SHOWN])
+
+
+@dataclass(frozen=True, slots=True)
+class _Versions:
+    """Groups as they were and as they become.
+
+    :param rows: keys and accumulators
+    :param signs: -1 where a group was so, and 1 where it becomes so
+    """
+
+    rows: pa.Table
+    signs: pa.Array
+
+
+def _versions(groups: MergedGroups, schema: StructType, *, had_output: bool) -> _Versions:
+    """The groups that are there and not the same before and after."""
+    there = np.asarray(pc.greater(groups.after[WEIGHT], 0))
+    was_there = np.asarray(pc.greater(groups.before[WEIGHT], 0)) & had_output
+    differs = there != was_there
+    for name, column in groups.after.items():
+        if name != WEIGHT:
+            differs |= _differs(column, groups.before[name])
+    before, after = (np.flatnonzero(found & differs) for found in (was_there, there))
+    arrow = arrow_schema(schema)
+    columns = [
+        pa.chunked_array([*_chunks(old, before), *_chunks(new, after)], arrow.field(name).type)
+        for name in arrow.names
+        for old, new in [_both(groups, name)]
+    ]
+    signs = np.concatenate([np.full(len(before), -1), np.full(len(after), 1)])
+    return _Versions(pa.table(columns, schema=arrow), pa.array(signs, pa.int64()))
+
+
+def _both(groups: MergedGroups, name: str) -> tuple[ArrowColumn, ArrowColumn]:
+    if name in groups.keys:
+        return groups.keys[name], groups.keys[name]
+    return groups.before[name], groups.after[name]
+
+
+def _chunks(column: ArrowColumn, places: _Places) -> list[pa.Array]:
+    taken = column.take(pa.array(places))
+    return list(taken.chunks) if isinstance(taken, pa.ChunkedArray) else [taken]
+
+
+def _differs(one: ArrowColumn, other: ArrowColumn) -> npt.NDArray[np.bool_]:
+    equal = pc.fill_null(pc.equal(one, other), False)
+    found: npt.NDArray[np.bool_] = np.asarray(pc.invert(pc.or_(equal, pc.and_(pc.is_null(one), pc.is_null(other)))))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """A value of groups that is a column as it is, but for its type.
+
+    :param values: the column
+    :param count: where this is 0 there is no value
+    """
+
+    values: ArrowColumn
+    count: ArrowColumn | None = None
+
+    def column(self, kind: pa.DataType) -> ArrowColumn:
+        """The values in a type.
+
+        :param kind: the type
+        :raises pa.ArrowInvalid: when one does not fit
+        """
+        if self.count is None:
+            return self.values.cast(kind)
+        values = pc.if_else(pc.greater(self.count, 0), self.values, pa.scalar(None, self.values.type))
+        return values.cast(kind)
+
+
+def _plain_value(text: str, node: Aggregate, rows: pa.Table) -> _Plain | None:
+    """An item that is a key, a field of one, or a call that is kept as it is; None for an expression."""
+    if text in (key.name for key in node.keys):
+        return _Plain(rows[text])
+    field = _FIELD.fullmatch(text)
+    if field is not None and field[1] in rows.column_names and pa.types.is_struct(rows[field[1]].type):
+        kind = rows[field[1]].type
+        return _Plain(pc.struct_field(rows[field[1]], field[2])) if kind.get_field_index(field[2]) >= 0 else None
+    call = next((call for call in node.calls if call.name == text), None)
+    if call is None or call.kept is None:
+        return None
+    return _Plain(rows[call.kept.accumulator], None if call.kept.count is None else rows[call.kept.count])
+
+
+def _judged(node: Aggregate, items: Sequence[int], versions: _Versions, schema: StructType, context: Context) -> pa.Table:
+    """For each version whether it is shown, and the items of some places where it is."""
+    texts = {at: node.items[at].text for at in items}
+    calls = _mentioned(node.calls, [*texts.values(), node.having or ""])
+    words = {word for text in (*texts.values(), node.having or "", *calls.values()) for word in re.findall(r"\w+", text)}
+    read = StructType([column for column in schema.fields if column.name in words and column.name != WEIGHT])
+    ones = pa.array(np.ones(versions.rows.num_rows, np.int64))
+    table = versions.rows.select([column.name for column in read.fields]).append_column(WEIGHT, ones)
+    batch = Batch.in_memory(weighted(read), table)
+    values = "".join(f", {value} AS {name}" for name, value in calls.items())
+    groups = f"SELECT *{values} FROM {context.batch_views.table(batch)}"
+    condition = f"CASE WHEN {node.having} THEN TRUE ELSE FALSE END" if node.having else "TRUE"
+    # An expression is evaluated only for groups that are shown: it may fail for others.
+    shown = "".join(f", CASE WHEN {_SHOWN} THEN {text} END AS __c{at}" for at, text in texts.items())
+    # One task gives them in the order of the versions.
+    return context.collect(f"SELECT {_SHOWN}{shown} FROM (SELECT *, {condition} AS {_SHOWN} FROM ({groups}))", Mode.SMALL)
+
+
+def _mentioned(calls: Sequence[Call], texts: Sequence[str]) -> Mapping[str, str]:
+    """The values over accumulators of the calls that some texts mention."""
+    words = {word for text in texts for word in re.findall(r"\w+", text)}
+    return {call.name: call.value for call in calls if call.name in words and call.value is not None}

@@ -1,0 +1,184 @@
+"""Values of rows that are in memory: columns as they are, and expressions, which Spark evaluates once for each distinct value.
+
+Many rows have few distinct times, names and prices, and an expression of one column is one function of it. So a column is sent to
+Spark as its distinct values, columns side by side, and what comes back is spread over the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql.types import LongType, StructField, StructType
+
+from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.program.names import quote
+
+_ROW = "__row"
+_WINDOW = re.compile(r"\bwindow\s*\(", re.IGNORECASE)
+"""A call that gives none, one or several rows for each row."""
+_Places: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RowValues:
+    """Values of rows.
+
+    :param rows: for each of them the place of its row; None when they are those of all rows in order
+    :param columns: the values by their texts
+    """
+
+    rows: pa.Array | None
+    columns: Mapping[str, ArrowColumn]
+
+
+def needs_spark(texts: Sequence[str], columns: Sequence[str]) -> bool:
+    """Whether one of some texts is more than a column.
+
+    :param texts: SQL over columns
+    :param columns: their names
+    """
+    return any(_bare(text) not in columns for text in texts)
+
+
+def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> RowValues | None:
+    """The values of some expressions for all rows.
+
+    :param rows: some columns of rows in memory
+    :param schema: their Spark types
+    :param texts: SQL over the columns
+    :param context: runs queries
+    :returns: None when they are too many for this
+    """
+    windows = [text for text in dict.fromkeys(texts) if _WINDOW.search(text)]
+    if len(windows) > 1:
+        return None
+    others = [text for text in dict.fromkeys(texts) if text not in windows]
+    if not windows:
+        found = _of_each(rows, schema, others, context)
+        return None if found is None else RowValues(None, found)
+    expanded = _expanded(rows, schema, windows[0], context)
+    if expanded is None:
+        return None
+    places, values = expanded
+    # For rows without a window nothing else is evaluated: it may fail for them.
+    there = np.bincount(places, minlength=rows.num_rows) > 0
+    kept = rows if there.all() else rows.filter(pa.array(there))
+    found = _of_each(kept, schema, others, context)
+    if found is None:
+        return None
+    at = pa.array((np.cumsum(there) - 1)[places])
+    return RowValues(pa.array(places), {**{text: column.take(at) for text, column in found.items()}, windows[0]: values})
+
+
+def _of_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
+    """The values of texts that give one value for each row."""
+    found: dict[str, ArrowColumn] = {text: rows[_bare(text)] for text in texts if _bare(text) in rows.column_names}
+    missing = [text for text in texts if text not in found]
+    computed = _computed(rows, schema, missing, context) if missing else {}
+    return None if computed is None else found | computed
+
+
+def _bare(text: str) -> str:
+    """A text without the parentheses around it, and without backticks where it is a column."""
+    bare = text.strip()
+    while bare.startswith("(") and bare.endswith(")"):
+        bare = bare[1:-1].strip()
+    return bare
+
+
+def _read_by(text: str, columns: Sequence[str]) -> list[str]:
+    """The columns that a text reads, or only mentions."""
+    words = set(re.findall(r"\w+", text))
+    return [name for name in columns if name in words]
+
+
+@dataclass(frozen=True, slots=True)
+class _Distinct:
+    """The distinct values of a column, and for each row the place of its value."""
+
+    values: pa.Array
+    places: pa.Array
+
+
+def _distinct(column: ArrowColumn) -> _Distinct | None:
+    """None where the column has nearly as many values as rows, or equal values may be told apart."""
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind):
+        return None
+    encoded = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 else column
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    encoded = encoded.dictionary_encode(null_encoding="encode")
+    if 2 * len(encoded.dictionary) > len(encoded):
+        return None
+    return _Distinct(encoded.dictionary, encoded.indices)
+
+
+def _computed(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
+    """The values of expressions, of which each gives one value for each row."""
+    read = {text: _read_by(text, rows.column_names) for text in texts}
+    columns = list(dict.fromkeys(name for names in read.values() for name in names))
+    together = {name for names in read.values() if len(names) > 1 for name in names}
+    encoded = {name: None if name in together else _distinct(rows[name]) for name in columns}
+    sent = {name: rows[name] if found is None else found.values for name, found in encoded.items()}
+    most = max((len(column) for column in sent.values()), default=1)
+    # Expressions of different columns have nothing to do with each other, so that any value fills up a shorter column.
+    filled = {name: column if len(column) == most else column.take(_up_to(most, len(column))) for name, column in sent.items()}
+    query = ", ".join(f"{text} AS {quote(f'v{at}')}" for at, text in enumerate(texts))
+    result = _evaluated(filled, most, schema, query, context)
+    if result is None:
+        return None
+    found = {}
+    for at, text in enumerate(texts):
+        values = result[f"v{at}"]
+        distinct = encoded[read[text][0]] if read[text] else None
+        if not read[text]:
+            values = values.take(pa.array(np.zeros(rows.num_rows, np.int64)))
+        elif distinct is not None:
+            values = values.take(distinct.places)
+        found[text] = values
+    return found
+
+
+def _up_to(count: int, most: int) -> pa.Array:
+    return pa.array(np.minimum(np.arange(count), most - 1))
+
+
+def _expanded(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
+    """The values of an expression that gives none, one or several for each row, and for each the place of its row."""
+    names = _read_by(text, rows.column_names)
+    distinct = _distinct(rows[names[0]]) if len(names) == 1 else None
+    sent = {name: rows[name] if distinct is None else distinct.values for name in names}
+    count = len(next(iter(sent.values()))) if sent else rows.num_rows
+    result = _evaluated(sent, count, schema, f"{_ROW}, {text} AS v0", context)
+    if result is None:
+        return None
+    of_row: _Places = result[_ROW].to_numpy()
+    order = np.argsort(of_row, kind="stable")
+    counts = np.bincount(of_row, minlength=count)
+    first = np.cumsum(counts) - counts
+    codes: _Places = np.arange(rows.num_rows) if distinct is None else distinct.places.to_numpy().astype(np.int64)
+    each = counts[codes]
+    ends = np.cumsum(each)
+    places = np.repeat(np.arange(rows.num_rows), each)
+    at = np.repeat(first[codes] - (ends - each), each) + np.arange(int(each.sum()))
+    return places, result["v0"].combine_chunks().take(pa.array(order[at]))
+
+
+def _evaluated(columns: Mapping[str, ArrowColumn], rows: int, schema: StructType, items: str, context: Context) -> pa.Table | None:
+    """The result of a query of one task over columns, in the order of their rows; None when there is too much of it."""
+    if rows > context.limits.small_input:
+        return None
+    kinds = StructType([*(schema[name] for name in columns), StructField(_ROW, LongType())])
+    numbers, ones = pa.array(np.arange(rows)), pa.array(np.ones(rows, np.int64))
+    table = pa.table([*columns.values(), numbers, ones], names=[*columns, _ROW, WEIGHT])
+    batch = Batch.in_memory(weighted(kinds), table)
+    return context.collect(f"SELECT {items} FROM {context.batch_views.table(batch)}", Mode.SMALL)
