@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
+import tempfile
 import threading
 import weakref
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +21,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.spark import prepared_queries as prepared
-from airflow_pipelines.engine.spark import rerun_probe
+from airflow_pipelines.engine.spark import refillable_leaf, rerun_probe
 from airflow_pipelines.engine.spark.physical_plans import rerunnable
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, plan_query
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
@@ -137,6 +141,31 @@ def test_more_rows_than_the_first_time_are_all_seen(views: BatchViews) -> None:
         assert views.result(f"SELECT COUNT(*) AS n, MAX(s) AS s FROM {views.table(rows)}").rows.to_pylist() == [
             {"n": many, "s": "some text"}
         ]
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_many_bytes_are_read_in_pieces_from_a_file_or_sent_where_there_is_no_room_for_one(
+    views: BatchViews, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_room: bool
+) -> None:
+    monkeypatch.setattr(refillable_leaf, "_SENT", 2_000)
+    monkeypatch.setattr(refillable_leaf, "_PIECE", 1_000)
+    made: list[str] = []
+
+    def temporary(**given: Any) -> Any:
+        made.append("")
+        if not has_room:
+            raise OSError(errno.ENOSPC, "no space left")
+        return tempfile.NamedTemporaryFile(dir=tmp_path, **given)
+
+    monkeypatch.setattr(refillable_leaf, "tempfile", SimpleNamespace(NamedTemporaryFile=temporary))
+    # The leaf has room for the second rows, is made again for the third, and then gets fewer rows again.
+    for many, filled in ((100, 1), (110, 1), (1_000, 1), (2, 0), (300, 1)):
+        before = len(made)
+        rows = batch(*((k, "1.00", f"text {k}") for k in range(many)))
+        found = views.result(f"SELECT k, s FROM {views.table(rows)}").rows.to_pylist()
+        assert found == [{"k": k, "s": f"text {k}"} for k in range(many)]
+        assert len(made) - before == filled
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_same_text_over_other_columns_is_another_query(views: BatchViews) -> None:
