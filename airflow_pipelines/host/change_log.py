@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.host.followed_note import FollowedNote
 
 MEMORY_BYTES: Final = 64 << 20
 """The changes of a log that are in memory have about so many bytes at most, but for those of the newest step."""
@@ -156,17 +157,23 @@ class ChangeLogs:
         self._logs: dict[str, ChangeLog] = {}
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self._run: Run | None = None
+        self._note = FollowedNote(None)
         self._first = self._newest = 0
         self._closed = False
 
-    def begin(self, run: Run, step: int) -> None:
+    def begin(self, run: Run, step: int, note: FollowedNote) -> None:
         """The pipeline is open.
 
         :param run: names its places
         :param step: the step that it begins with
+        :param note: which relations were followed before, and where to note those that are from now on
         """
         with self._lock:
-            self._run, self._first, self._newest = run, step, step
+            self._run, self._note = run, note
+            self._first = self._newest = step
+            # To those who have read the run before up to its end, the first steps of this one are changes, too.
+            followed = note.read() if run.before is not None else frozenset()
+            self._logs = {relation: ChangeLog(step) for relation in followed}
 
     def add(self, step: int, deltas: Mapping[str, Batch]) -> None:
         """A step is done.
@@ -243,7 +250,10 @@ class ChangeLogs:
         self._wake()
 
     def _followed(self, relation: str) -> ChangeLog:
-        log = self._logs.setdefault(relation, ChangeLog(self._newest))
+        log = self._logs.get(relation)
+        if log is None:
+            log = self._logs[relation] = ChangeLog(self._newest)
+            self._note.write(self._logs)
         log.asked = time.monotonic()
         return log
 

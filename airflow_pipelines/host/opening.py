@@ -30,6 +30,7 @@ from airflow_pipelines.host.declared_connectors import ConnectorServices
 from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.fence_watch import FenceWatch
+from airflow_pipelines.host.followed_note import FollowedNote
 from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.kept_operators import saved_operators
 from airflow_pipelines.host.live import LivePipeline
@@ -124,7 +125,8 @@ class Opening:
             live.start_empty()
         else:
             self._resume(live, saved)
-        live.endpoints.outputs.change_logs.begin(self._run(live, saved), live.circuit.snapshot.step)
+        followed = FollowedNote(self._outputs_folder)
+        live.endpoints.outputs.change_logs.begin(self._run(live, saved), live.circuit.snapshot.step, followed)
         self._state.check()
         live.endpoints.start_outputs()
         live.endpoints.inputs.start()
@@ -217,17 +219,21 @@ class Opening:
         """The pipeline as an object store knows it."""
         return Owner(f"pipeline-{self._deployment.pipeline_id}", self._deployment.pipeline_name)
 
+    @property
+    def _outputs_folder(self) -> Path | None:
+        """Where the storage has what outputs and followers have got; None without storage."""
+        return Path(self._deployment.storage) / OUTPUTS if self.options.storage else None
+
     def _assembled(self, program: Program, durability: Durability) -> LivePipeline:
         deployment, options = self._deployment, self.options
-        storage = Path(deployment.storage) if options.storage else None
         clock = Clock(options.clock)
         services = ConnectorServices(
             pipeline=PipelineReference(str(deployment.pipeline_id), deployment.pipeline_name),
             references=options.references,
             now=clock.now,
             workers=options.workers,
-            positions=None if storage is None else storage / OUTPUTS,
-            fence=None if storage is None else durability.fence,
+            positions=self._outputs_folder,
+            fence=durability.fence if options.storage else None,
             streams=self._processes_of(program, deployment.source),
         )
         endpoints = self.endpoints = Endpoints(

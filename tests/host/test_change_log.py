@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.host import change_log
 from airflow_pipelines.host.change_log import ChangeLog, ChangeLogs, Place, Run, Since
+from airflow_pipelines.host.followed_note import FollowedNote
 
 SCHEMA = weighted(StructType([StructField("x", LongType())]))
 
@@ -74,7 +76,7 @@ def test_places_of_this_run_and_of_others() -> None:
     with pytest.raises(RuntimeError):
         logs.place(1)
     assert logs.step_of(Place("a:1", 3)) is None
-    logs.begin(Run("a:2", Place("a:1", 7)), 7)
+    logs.begin(Run("a:2", Place("a:1", 7)), 7, FollowedNote(None))
     assert Place.read(str(logs.place(9))) == Place("a:2", 9)
     assert logs.step_of(Place("a:2", 9)) == 9
     # What the run before had reached is what this one began with; what it reached besides is not.
@@ -89,7 +91,7 @@ def test_places_of_this_run_and_of_others() -> None:
 
 def test_nothing_is_kept_of_what_nobody_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = ChangeLogs()
-    logs.begin(Run("a"), 0)
+    logs.begin(Run("a"), 0, FollowedNote(None))
     logs.add(1, {"v": delta(1)})
     log = logs.follow("v")
     assert log.since(0) is None
@@ -101,9 +103,32 @@ def test_nothing_is_kept_of_what_nobody_follows(monkeypatch: pytest.MonkeyPatch)
     assert logs.follow("v").since(2) is None
 
 
+def test_the_next_run_keeps_what_was_followed(tmp_path: Path) -> None:
+    one = ChangeLogs()
+    one.begin(Run("a:1"), 0, FollowedNote(tmp_path))
+    one.follow("v")
+    one.follow("w")
+    two, other = ChangeLogs(), ChangeLogs()
+    two.begin(Run("a:2", Place("a:1", 7)), 7, FollowedNote(tmp_path))
+    two.add(8, {"v": delta(1), "x": delta(1)})
+    assert steps(two.follow("v").since(7)) == [8]
+    assert two.follow("w").since(7) == Since((), 8, 0)
+    assert two.follow("x").since(7) is None
+    # What does not go on from where a run has ended has no reader that could be in step with it.
+    other.begin(Run("a:3"), 7, FollowedNote(tmp_path))
+    other.add(8, {"v": delta(1)})
+    assert other.follow("v").since(7) is None
+    # Whom nobody asks for any more is not noted for ever.
+    third = ChangeLogs()
+    third.begin(Run("a:4", Place("a:3", 8)), 8, FollowedNote(tmp_path))
+    third.add(9, {"v": delta(1), "w": delta(1)})
+    assert steps(third.follow("v").since(8)) == [9]
+    assert third.follow("w").since(8) is None
+
+
 def test_waiting_ends_with_a_change_after_a_while_and_at_the_end() -> None:
     logs = ChangeLogs()
-    logs.begin(Run("a"), 0)
+    logs.begin(Run("a"), 0, FollowedNote(None))
 
     async def scenario() -> tuple[Since | None, ...]:
         assert await logs.changed("v", 0, 0.0) == Since((), 0, 0)

@@ -77,9 +77,12 @@ def test_the_table_equals_the_view_whatever_is_killed(make: Make, service: Servi
     above.ingest("orders", {"insert": {"id": 10, "customer": "anna", "amount": 1}})
     below.start()
     wait_for(lambda: equal(above, below))
+    # A step may be faster than the first question after the start.
+    ask, service.ask = service.ask, None
     above.kill()
     above.start()
     above.ingest("orders", {"insert": {"id": 11, "customer": "dora", "amount": 1}}, {"delete": {"id": 9}})
+    service.ask = ask
     wait_for(lambda: equal(above, below))
     above.checkpoint()
     above.suspend()
