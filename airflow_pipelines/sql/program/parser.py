@@ -14,7 +14,8 @@ from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclar
 from airflow_pipelines.sql.program.definitions import is_definition, read_definitions
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.recursive_views import ordered, recursion_errors, with_declarations
-from airflow_pipelines.sql.program.statements import ParsedView, Statements, parse_statement
+from airflow_pipelines.sql.program.statements.declared import ParsedView, Statements
+from airflow_pipelines.sql.program.statements.reader import read_statement
 from airflow_pipelines.sql.syntax.cursor import Name
 from airflow_pipelines.sql.syntax.relation_names import references
 from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
@@ -41,7 +42,7 @@ def parse_program(text: str, udf_python: str = "", given: Sequence[Table] = ()) 
     statements = Statements(messages=defined.messages, definitions=definitions, warnings=defined.warnings)
     for tokens in parts:
         if tokens not in defining:
-            parse_statement(folded, tokens, statements)
+            read_statement(folded, tokens, statements)
     others = {table.name: table for table in given}
     tables, views = _declare(statements, folded.source, others)
     _add_lateness(statements, {**tables, **others}, views, others, folded.source)

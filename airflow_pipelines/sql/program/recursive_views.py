@@ -15,7 +15,7 @@ from airflow_pipelines.program.source_text import SourceText, twice
 from airflow_pipelines.sql.plan.properties.monotone import not_monotone
 from airflow_pipelines.sql.program.cycles import components
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
-from airflow_pipelines.sql.program.statements import Statements
+from airflow_pipelines.sql.program.statements.declared import Statements
 
 
 def with_declarations(

@@ -1,0 +1,54 @@
+"""What the statements of a program declare, as far as it is known from one statement after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from airflow_pipelines.program.definitions import Definitions
+from airflow_pipelines.program.messages import ProgramMessage
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.sql.program.declarations import IndexDeclaration, Lateness, PropertyText, ViewDeclaration
+from airflow_pipelines.sql.syntax.cursor import Name
+
+
+@dataclass(slots=True)
+class ParsedView:
+    """A view and the tree of its query; names in the tree carry their offsets in :attr:`ViewDeclaration.query`."""
+
+    view: ViewDeclaration
+    tree: exp.Query
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """``DECLARE RECURSIVE VIEW``: the canonical name, the columns, and the place of the name."""
+
+    name: str
+    columns: tuple[Column, ...]
+    span: Span
+
+
+@dataclass(slots=True)
+class Statements:
+    """What the statements of a program declare, before names are resolved, and all errors found."""
+
+    tables: list[Table] = field(default_factory=list)
+    table_properties: dict[str, Mapping[str, PropertyText]] = field(default_factory=dict)
+    """The properties in the WITH clause of each table."""
+    views: list[ParsedView] = field(default_factory=list)
+    declarations: list[Declaration] = field(default_factory=list)
+    attempted: set[str] = field(default_factory=set)
+    """The names of all CREATE VIEW statements, also of those that could not be read."""
+    indexes: list[IndexDeclaration] = field(default_factory=list)
+    lateness: list[tuple[Name, Lateness]] = field(default_factory=list)
+    """LATENESS statements: the view's name and what they say about its column."""
+    messages: list[ProgramMessage] = field(default_factory=list)
+    warnings: list[ProgramMessage] = field(default_factory=list)
+    definitions: Definitions = field(default_factory=Definitions)
+    """The program's own types and functions, all of which are read before any other statement."""
+    names: set[str] = field(default_factory=set)
+    """Every declared name, also of statements that could not be read, so that reading it is not reported as another error."""
