@@ -16,6 +16,8 @@ class Limits:
     :param fan_out: ... unless its result has more rows than this: then it is run again and writes files
     :param tiny: what has at most this many rows is shown to Spark as it is; of more, only the rows that matter are looked up first
     :param most: a step that changes more than this share of the rows that an operator reads counts as changing all of them
+    :param joined_rows: a join whose deltas have at most this many rows, and find at most this many, is evaluated in the driver ...
+    :param joined_bytes: ... unless the rows that it reads of a delta, or gives, take more bytes than this
     :param added_up_rows: at most so many new rows are added up by group in the driver, where no expression has to be evaluated
     :param indexed: whole rows are looked up by so many of their columns; the others are compared afterwards
     :param indexed_at_once: a query makes an index over at most so many rows; it uses one over more rows that is there
@@ -44,6 +46,8 @@ class Limits:
     fan_out: int = 200_000
     tiny: int = 5_000
     most: float = 0.3
+    joined_rows: int = 1_000_000
+    joined_bytes: int = 256 << 20
     added_up_rows: int = 5_000_000
     indexed: int = 3
     indexed_at_once: int = 500_000

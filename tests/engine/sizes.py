@@ -9,18 +9,19 @@ from airflow_pipelines.engine.limits import Limits
 SIZES: Mapping[str, Limits] = {
     # Everything in memory, in one task, and shown to Spark whole.
     "small": Limits(),
-    # The same without prepared queries.
-    "planned anew": Limits(prepared_queries=0),
+    # The same without prepared queries, and with joins by Spark, here and where it is said.
+    "planned anew": Limits(prepared_queries=0, joined_rows=-1),
     # Everything in memory and in one task, but too much to be shown to Spark whole: rows that matter are looked up.
-    "looked up": Limits(tiny=-1, bundled_rows=2),
+    "looked up": Limits(tiny=-1, bundled_rows=2, joined_rows=-1),
     # All deltas stay in memory, everything else is streamed past them or looked up in.
-    "narrow": Limits(small_input=-1),
+    "narrow": Limits(small_input=-1, joined_rows=-1),
     # Whatever has a few rows goes to files, so that each operator meets all mixtures, and traces are merged all the time.
     "mixed": Limits(
         small_rows=3,
         small_input=6,
         tiny=2,
         fan_out=8,
+        joined_rows=8,
         memory_batches=1,
         file_batches=2,
         hard_limit=4,

@@ -65,6 +65,40 @@ def can_look_up(kind: pa.DataType) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Rows of keys to look for, which may be many more than there are different ones. None of them may have a NULL.
+
+    :param rows: the keys, one column for each part, in the type of the stored column or a wider one of whole numbers
+    :param hashes: the different hashes of the keys, in order
+    :param places: for each row the place of its hash
+    """
+
+    rows: pa.Table
+    hashes: Hashes
+    places: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Keys:
+        """Some rows, hashed once for however many batches they are looked for in."""
+        hashes, places = np.unique(hash_rows(rows), return_inverse=True)
+        return cls(rows, hashes, places)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Rows that were looked for with the stored rows that they are equal to.
+
+    :param asked: places of the rows that were looked for
+    :param found: for each the place of a stored row
+    :param column: gives a column of the stored rows
+    """
+
+    asked: npt.NDArray[np.int64]
+    found: npt.NDArray[np.int64]
+    column: Callable[[str], pa.ChunkedArray]
+
+
 _indexes: weakref.WeakKeyDictionary[BatchStore, FileIndex] = weakref.WeakKeyDictionary()
 
 
@@ -112,6 +146,16 @@ class FileIndex:
         """
         hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
         return _matched(hashes, places, lambda name: self._column(file, name), wanted, columns)
+
+    def pairs(self, file: str, keys: Keys, most: int) -> Pairs | None:
+        """The rows of a file that are equal to each of some keys.
+
+        :param file: the batch file's name
+        :param keys: rows of the columns by which rows are looked up
+        :param most: give up when there are more pairs than this
+        :returns: None when there are too many
+        """
+        return _pairs(self._sorted_hashes(file, tuple(keys.rows.column_names)), lambda name: self._column(file, name), keys, most)
 
     def has(self, file: str, names: Sequence[str], columns: Sequence[str]) -> bool:
         """Whether rows of a file can be found at once, without reading all of it first.
@@ -236,7 +280,7 @@ class MemoryIndex:
         :param columns: the columns of the result
         :param most: how many rows at most; more than these give None
         """
-        hashes, places = self._sorted_hashes(number, table, wanted.column_names)
+        hashes, places = self._sorted_hashes(number, table, tuple(wanted.column_names))
         return _found(hashes, places, lambda name: table[name], wanted, columns, most)
 
     def match(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str]) -> Matches:
@@ -247,19 +291,29 @@ class MemoryIndex:
         :param wanted: the keys to look for, one column for each part of the key
         :param columns: the columns of the result
         """
-        hashes, places = self._sorted_hashes(number, table, wanted.column_names)
+        hashes, places = self._sorted_hashes(number, table, tuple(wanted.column_names))
         return _matched(hashes, places, lambda name: table[name], wanted, columns)
 
-    def _sorted_hashes(self, number: int, table: pa.Table, names: Sequence[str]) -> _SortedHashes:
-        key = (number, tuple(names))
+    def pairs(self, number: int, table: pa.Table, keys: Keys, most: int) -> Pairs | None:
+        """The same as :meth:`FileIndex.pairs`, for a batch in memory.
+
+        :param number: tells batches apart, and stands for the hashes of ``table``
+        :param table: the batch's rows
+        :param keys: rows of the columns by which rows are looked up
+        :param most: give up when there are more pairs than this
+        :returns: None when there are too many
+        """
+        return _pairs(self._sorted_hashes(number, table, tuple(keys.rows.column_names)), lambda name: table[name], keys, most)
+
+    def _sorted_hashes(self, number: int, table: pa.Table, names: tuple[str, ...]) -> _SortedHashes:
         with self._lock:
-            known = self._hashes.get(key)
+            known = self._hashes.get((number, names))
         if known is None:
-            hashes = hash_rows(table.select(list(names)))
+            hashes = hash_rows(table.select(names))
             order = np.argsort(hashes, kind="stable")
             known = (hashes[order], order)
             with self._lock:
-                self._hashes[key] = known
+                self._hashes[number, names] = known
         return known
 
 
@@ -318,6 +372,23 @@ def _places(
         stored = column(name).take(pa.array(found))
         same &= _equal(stored, wanted[name].take(pa.array(asked)).cast(stored.type))
     return found[same], asked[same]
+
+
+def _pairs(hashed: _SortedHashes, column: Callable[[str], pa.ChunkedArray], keys: Keys, most: int) -> Pairs | None:
+    hashes, places = hashed
+    first = np.searchsorted(hashes, keys.hashes, side="left")
+    counts = (np.searchsorted(hashes, keys.hashes, side="right") - first)[keys.places]
+    total = int(counts.sum())
+    if total > most:
+        return None
+    ends = np.cumsum(counts)
+    at = np.repeat(first[keys.places] - (ends - counts), counts) + np.arange(total)
+    found, asked = np.asarray(places[at], dtype=np.int64), np.repeat(np.arange(len(counts)), counts)
+    same = np.ones(total, dtype=bool)
+    for name in keys.rows.column_names:
+        wanted = keys.rows[name].take(pa.array(asked))
+        same &= _equal(column(name).take(pa.array(found)).cast(wanted.type), wanted)
+    return Pairs(asked, found, column) if same.all() else Pairs(asked[same], found[same], column)
 
 
 def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

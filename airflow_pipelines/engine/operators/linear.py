@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import Batch, joined, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
+from airflow_pipelines.engine.operators.lookup_join.joined_rows import joined_rows
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.selected_rows import select_rows
 from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.sql.plan.ir.linear import Linear
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 class LinearOperator(Operator[Linear]):
@@ -18,6 +21,9 @@ class LinearOperator(Operator[Linear]):
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
         """See :class:`Operator`."""
         del kept
+        matches = joined_rows(self.node, context)
+        if matches is not None:
+            return _joined(self.stage, matches, context)
         rows = self._small_delta(context)
         selected = None if rows is None else select_rows(self.node, rows, context)
         if selected is not None:
@@ -35,3 +41,14 @@ class LinearOperator(Operator[Linear]):
         (name,) = self.reads
         delta = context.relations[name].delta
         return joined(delta) if delta else None
+
+
+def _joined(stage: Stage, rows: Batch, context: Context) -> Outcome:
+    """The rows of a join as what its stage gives."""
+    batch = Batch.in_memory(weighted(stage_schema(stage)), rows.table)
+    if not batch.is_small(context.limits) and stage.relation in context.unobserved:
+        return Outcome(Batch.empty(batch.schema), consolidated=True, unobserved=batch.rows)
+    if not batch.insert_only and can_group(arrow_schema(stage_schema(stage))):
+        batch = Batch.in_memory(batch.schema, consolidate_groupable(batch.table))
+        return Outcome(context.spill_if_large(batch), consolidated=True)
+    return Outcome(context.spill_if_large(batch))

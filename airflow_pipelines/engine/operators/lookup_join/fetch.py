@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.lookup_join.joined_rows import joined_rows
 from airflow_pipelines.engine.operators.lookup_join.known_rows import Known
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
@@ -29,6 +30,13 @@ def delta_of(node: Linear, context: Context) -> tuple[str | None, Mode]:
     The query may read batches that ``context`` holds until the step ends.
     """
     changed = context.changed()
+    joined = joined_rows(node, context)
+    if joined is not None:
+        if not joined.rows:
+            return None, Mode.SMALL
+        # The query names the batch, which has to live until it has run.
+        context.pinned[f"joined {joined.number}"] = joined
+        return f"SELECT * FROM {context.batch_views.table(joined)}", Mode.SMALL if joined.is_small(context.limits) else Mode.LARGE
     mode = context.mode(node.reads & changed, node.rereads)
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(node.rereads)):
         small = context.printer(Mode.SMALL)

@@ -20,6 +20,8 @@ from airflow_pipelines.engine.operators.relation_versions import RelationVersion
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
+WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+
 
 def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence[str], limits: Limits) -> pa.Table | None:
     """The stored rows of some batches (not added up) that agree with a row of ``wanted`` in all its columns.
@@ -119,4 +121,4 @@ def distinct_rows(columns: Mapping[str, ArrowColumn]) -> pa.Table:
 
 def same_kind(one: str, other: str) -> bool:
     """Whether values of two Spark types are equal exactly when they are after a cast to either type that succeeds."""
-    return one == other or {one, other} <= {"tinyint", "smallint", "int", "bigint"}
+    return one == other or {one, other} <= WHOLE_NUMBERS

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.ir.blocks import map_blocks
-from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, Equality, JoinGraph
+from airflow_pipelines.sql.plan.ir.join_graph import Comparison, Conjunct, Equality, JoinGraph, Operator, SourceColumn
 from airflow_pipelines.sql.plan.ir.linear import Select
 from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
 from airflow_pipelines.sql.plan.ir.markers import Marker
@@ -17,6 +17,13 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.properties.base_columns import base_column, columns_read
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
+_OPERATORS: Mapping[type[exp.Expr], Operator] = {
+    exp.EQ: Operator.EQUAL,
+    exp.LT: Operator.LESS,
+    exp.LTE: Operator.LESS_OR_EQUAL,
+    exp.GT: Operator.GREATER,
+    exp.GTE: Operator.GREATER_OR_EQUAL,
+}
 _PLAIN_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is)
 
 
@@ -42,15 +49,19 @@ def join_graph(node: Select) -> JoinGraph:
     except SyntaxFailure:
         return JoinGraph()
     aliases = frozenset(source.alias for source in node.sources)
-    equalities, conjuncts = [], []
+    equalities, conjuncts, is_complete = [], [], True
     for part in _conjuncts(where) if where is not None else ():
         read = _sources(part, aliases)
         if read is None:
+            is_complete = False
             continue
-        conjuncts.append(Conjunct(part.sql(dialect=DIALECT), read, _is_plain(part)))
+        columns = _columns_of(part)
+        conjuncts.append(Conjunct(part.sql(dialect=DIALECT), read, _is_plain(part), tuple(_comparisons(part) or ()), columns))
         equality = _equality(node, part, aliases) if isinstance(part, exp.EQ) else None
         equalities += [equality] if equality is not None else []
-    return JoinGraph(tuple(equalities), tuple(conjuncts), _columns(node, aliases, where), _reads(node))
+    items = _item_columns(node, aliases)
+    by_source = None if items is None or not is_complete else _by_source(aliases, [*items, *(part.columns for part in conjuncts)])
+    return JoinGraph(tuple(equalities), tuple(conjuncts), by_source, _reads(node), items, is_complete)
 
 
 def _equality(node: Select, part: exp.EQ, aliases: frozenset[str]) -> Equality | None:
@@ -114,20 +125,50 @@ def _is_value(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Column | exp.Literal | exp.Boolean | exp.Null)
 
 
-def _columns(node: Select, aliases: frozenset[str], where: exp.Expr | None) -> Mapping[str, frozenset[str]] | None:
-    """The columns of each source that the block reads; None when that is not sure."""
+def _comparisons(tree: exp.Expr) -> list[Comparison] | None:
+    """The comparisons that a condition consists of; None when it is anything else."""
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        low, high = exp.GTE(this=tree.this, expression=tree.args["low"]), exp.LTE(this=tree.this, expression=tree.args["high"])
+        found = [_comparison(low), _comparison(high)]
+        return None if None in found else [comparison for comparison in found if comparison is not None]
+    one = _comparison(tree)
+    return None if one is None else [one]
+
+
+def _comparison(tree: exp.Expr) -> Comparison | None:
+    operator = _OPERATORS.get(type(tree))
+    left, right = (_operand(side) for side in (tree.this, tree.expression)) if operator is not None else (None, None)
+    return Comparison(left, operator, right) if operator is not None and isinstance(left, tuple) and right is not None else None
+
+
+def _operand(tree: exp.Expr) -> SourceColumn | int | None:
+    tree = tree.unnest()
+    if isinstance(tree, exp.Column) and len(tree.parts) == 2:
+        return tree.table, tree.name
+    if isinstance(tree, exp.Literal) and tree.is_int:
+        return int(tree.this)
+    return None
+
+
+def _columns_of(tree: exp.Expr) -> frozenset[SourceColumn]:
+    """The columns that an expression reads of sources."""
+    return frozenset((column.parts[0].name, column.parts[1].name) for column in tree.find_all(exp.Column))
+
+
+def _item_columns(node: Select, aliases: frozenset[str]) -> tuple[frozenset[SourceColumn], ...] | None:
+    """The columns that each item of a block reads; None when that is not sure."""
     if node.laterals:
         return None
     try:
-        trees = [*(parse_expression(item.text) for item in node.items), *([where] if where is not None else [])]
+        trees = [parse_expression(item.text) for item in node.items]
     except SyntaxFailure:
         return None
-    found: dict[str, set[str]] = {alias: set() for alias in aliases}
-    for tree in trees:
-        if tree.find(exp.Query, exp.Star, exp.Lambda):
-            return None
-        for column in tree.find_all(exp.Column):
-            if len(column.parts) < 2 or column.parts[0].name not in aliases:
-                return None
-            found[column.parts[0].name].add(column.parts[1].name)
-    return {alias: frozenset(names) for alias, names in found.items()}
+    if any(_sources(tree, aliases) is None for tree in trees):
+        return None
+    return tuple(_columns_of(tree) for tree in trees)
+
+
+def _by_source(aliases: frozenset[str], columns: Iterable[frozenset[SourceColumn]]) -> Mapping[str, frozenset[str]]:
+    """Columns of sources as the names of each source's columns."""
+    read = frozenset().union(*columns)
+    return {alias: frozenset(name for source, name in read if source == alias) for alias in aliases}

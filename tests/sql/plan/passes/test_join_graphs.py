@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.sql.plan.ir.join_graph import Comparison, Operator
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.passes.join_graphs import join_graph
 
@@ -33,3 +34,55 @@ def test_equalities_are_those_that_every_alternative_demands(where: str, equal: 
 def test_an_alternative_is_a_condition_as_a_whole_too() -> None:
     texts = [part.text for part in join_graph(block("(p.k = l.k AND p.size = 1) OR (p.k = l.k AND p.size = 2)")).conjuncts]
     assert texts == ["(p.k = l.k AND p.size = 1) OR (p.k = l.k AND p.size = 2)", "p.k = l.k"]
+
+
+COLUMN = ("p", "size")
+
+
+@pytest.mark.parametrize(
+    ("condition", "comparisons"),
+    [
+        ("p.size = l.quantity", (Comparison(COLUMN, Operator.EQUAL, ("l", "quantity")),)),
+        ("p.size < 5", (Comparison(COLUMN, Operator.LESS, 5),)),
+        (
+            "p.size BETWEEN 1 AND l.k",
+            (Comparison(COLUMN, Operator.GREATER_OR_EQUAL, 1), Comparison(COLUMN, Operator.LESS_OR_EQUAL, ("l", "k"))),
+        ),
+        # All of these are left to Spark.
+        ("p.size BETWEEN 1 AND l.k + 1", ()),
+        ("NOT p.size BETWEEN 1 AND 2", ()),
+        ("p.size <> 5", ()),
+        ("p.size <=> 5", ()),
+        ("p.size = '5'", ()),
+        ("p.size = 5.0", ()),
+        ("p.size = -5", ()),
+        ("p.size = 5L", ()),
+        ("p.size = NULL", ()),
+        ("p.size = 1 OR p.size = 2", ()),
+        ("p.size.part.of = 5", ()),
+        ("5 = p.size", ()),
+    ],
+)
+def test_comparisons_are_those_of_columns_with_each_other_and_with_whole_numbers(
+    condition: str, comparisons: tuple[Comparison, ...]
+) -> None:
+    (found,) = join_graph(block(condition)).conjuncts
+    assert found.comparisons == comparisons
+
+
+def test_what_each_condition_and_item_reads_is_known() -> None:
+    node = Select(
+        (Source("p", PART), Source("l", LINE)), (Item("a", "p.k + l.quantity"), Item("b", "1")), "p.k = l.k AND p.size > 1"
+    )
+    graph = join_graph(node)
+    assert [part.columns for part in graph.conjuncts] == [{("p", "k"), ("l", "k")}, {("p", "size")}]
+    assert graph.item_columns == ({("p", "k"), ("l", "quantity")}, frozenset())
+    assert graph.columns == {"p": {"k", "size"}, "l": {"k", "quantity"}}
+    assert graph.is_complete
+
+
+@pytest.mark.parametrize("where", ["p.k = l.k AND quantity > 3", "p.k = l.k AND EXISTS (SELECT 1 FROM other)"])
+def test_a_condition_that_may_read_any_source_makes_the_graph_incomplete(where: str) -> None:
+    graph = join_graph(block(where))
+    assert not graph.is_complete
+    assert graph.columns is None

@@ -1,0 +1,112 @@
+"""Conditions and expressions over rows in memory: comparisons of whole numbers and times in Arrow, all others by Spark."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import DataType, LongType, StructField, StructType
+
+from airflow_pipelines.engine.arrow import arrow_schema, shaped
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.lookup_join.matching import WHOLE_NUMBERS
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.join_graph import Comparison, Conjunct, Operator, SourceColumn
+
+ROW = "__row"
+"""In what Spark gives: the place of the row that was given to it."""
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+_MOST = 2**63 - 1
+_COMPARE: Mapping[Operator, Callable[..., pa.ChunkedArray]] = {
+    Operator.EQUAL: pc.equal,
+    Operator.LESS: pc.less,
+    Operator.LESS_OR_EQUAL: pc.less_equal,
+    Operator.GREATER: pc.greater,
+    Operator.GREATER_OR_EQUAL: pc.greater_equal,
+}
+
+
+def can_compare(conjunct: Conjunct, kinds: Mapping[SourceColumn, DataType]) -> bool:
+    """Whether Arrow compares as Spark does all that a condition compares.
+
+    :param conjunct: the condition
+    :param kinds: the types of all columns
+    """
+    return bool(conjunct.comparisons) and all(_is_comparable(comparison, kinds) for comparison in conjunct.comparisons)
+
+
+def _is_comparable(comparison: Comparison, kinds: Mapping[SourceColumn, DataType]) -> bool:
+    left = type_text(kinds[comparison.left])
+    if isinstance(comparison.right, int):
+        return left in WHOLE_NUMBERS and comparison.right <= _MOST
+    right = type_text(kinds[comparison.right])
+    return {left, right} <= WHOLE_NUMBERS or (left == right and left in _TIMES)
+
+
+def holds(conjuncts: Sequence[Conjunct], column: Callable[[SourceColumn], pa.ChunkedArray]) -> npt.NDArray[np.bool_]:
+    """For which rows all of some conditions that :func:`can_compare` are true.
+
+    :param conjuncts: the conditions, at least one
+    :param column: gives the values of a column
+    """
+    values = functools.lru_cache(maxsize=None)(column)
+    found = [_compared(comparison, values) for conjunct in conjuncts for comparison in conjunct.comparisons]
+    mask: npt.NDArray[np.bool_] = functools.reduce(pc.and_, found).to_numpy()
+    return mask
+
+
+def _compared(comparison: Comparison, values: Callable[[SourceColumn], pa.ChunkedArray]) -> pa.ChunkedArray:
+    left = values(comparison.left)
+    if pa.types.is_integer(left.type):
+        left = left.cast(pa.int64())
+    right = pa.scalar(comparison.right, pa.int64()) if isinstance(comparison.right, int) else values(comparison.right)
+    # NULL is not true.
+    return pc.fill_null(_COMPARE[comparison.operator](left, right.cast(left.type)), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Columns of sources, joined row by row.
+
+    :param columns: which columns there are
+    :param kinds: their types
+    :param values: their values in the same order
+    :param count: the number of rows
+    """
+
+    columns: Sequence[SourceColumn]
+    kinds: Sequence[DataType]
+    values: Sequence[pa.ChunkedArray]
+    count: int
+
+
+def evaluated(rows: Rows, conditions: Sequence[str], items: Sequence[str], context: Context) -> pa.Table:
+    """What Spark gives for some expressions over the rows for which some conditions are true.
+
+    :param rows: the rows, with the columns that are read
+    :param conditions: Spark SQL over the columns, by their sources
+    :param items: the same
+    :param context: runs the query
+    :returns: a column ``e0``, ``e1`` ... for each item, and :data:`ROW`, by which the rows are ordered
+    """
+    names = [f"c{at}" for at in range(len(rows.columns))]
+    fields = [StructField(name, kind) for name, kind in zip(names, rows.kinds, strict=True)]
+    schema = StructType([*fields, StructField(ROW, LongType())])
+    values = pa.table([*rows.values, pa.array(np.arange(rows.count))], [*names, ROW])
+    batch = Batch(schema, rows.count, shaped(values, arrow_schema(schema)))
+    structs = []
+    # As fields of structs the columns have the names that the expressions know them by.
+    for source in dict.fromkeys(alias for alias, _ in rows.columns):
+        own = [f"{made} AS {quote(name)}" for made, (alias, name) in zip(names, rows.columns, strict=True) if alias == source]
+        structs.append(f"STRUCT({', '.join(own)}) AS {quote(source)}, ")
+    known = f"SELECT {''.join(structs)}{ROW} FROM {context.batch_views.table(batch)}"
+    wanted = "".join(f"{item} AS e{at}, " for at, item in enumerate(items))
+    where = f" WHERE {' AND '.join(f'({condition})' for condition in conditions)}" if conditions else ""
+    return context.collect(f"SELECT {wanted}{ROW} FROM ({known}){where}", Mode.SMALL).sort_by(ROW)

@@ -1,0 +1,311 @@
+"""Deltas of inner joins in the driver: rows find each other by keys in Arrow, and Spark evaluates what is more than columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.types import DataType
+
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
+from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.lookup_join.conditions import ROW, Rows, can_compare, evaluated, holds
+from airflow_pipelines.engine.operators.lookup_join.matches import Matches, known_name, matching_pairs
+from airflow_pipelines.engine.operators.lookup_join.matching import WHOLE_NUMBERS, same_kind
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, Equality, SourceColumn
+from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select
+from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
+from airflow_pipelines.sql.plan.ir.version import Version
+
+_EQUAL_AS_STORED = WHOLE_NUMBERS | {"boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}
+"""Types whose values are equal for Spark exactly when they are stored alike; decimals of one precision and scale are, too."""
+_ROWS_AT_A_TIME = 200_000
+
+
+def joined_rows(node: Linear, context: Context) -> Batch | None:
+    """The delta of a join block as a batch in memory, equal rows not added up.
+
+    :param node: any linear node
+    :param context: the step
+    :returns: None for what is not a join by columns of relations, and where there is too much of it for the driver
+    """
+    block = _block(node, context) if isinstance(node, Select) else None
+    if block is None:
+        return None
+    schema = context.schema(block.node)
+    parts, left = [arrow_schema(weighted(schema)).empty_table()], context.limits.joined_rows
+    for at in range(len(block.sources)):
+        if block.sources[at].relation in block.changed:
+            part = _Term(block, at, parts[0]).rows(left)
+            if part is None:
+                return None
+            left -= part.num_rows
+            parts.append(shaped(part, parts[0].schema))
+    return Batch.in_memory(weighted(schema), pa.concat_tables(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A join block all sources of which pass the rows of a relation on.
+
+    :param sources: which rows each source passes on, and by which names
+    :param kinds: the types of the columns that the block reads
+    :param changed: the relations that the step changes
+    """
+
+    node: Select
+    context: Context
+    sources: tuple[PassedRows, ...]
+    kinds: Mapping[SourceColumn, DataType]
+    changed: Set[str]
+
+    def alias(self, place: int) -> str:
+        """The name of a source in the block."""
+        return self.node.sources[place].alias
+
+    def columns(self, place: int) -> list[SourceColumn]:
+        """The columns of a source that the block reads."""
+        return [column for column in self.kinds if column[0] == self.alias(place)]
+
+    def stored_names(self, place: int) -> dict[str, str]:
+        """What these columns are called in the relation, by their names among known rows."""
+        return {known_name(column): self.sources[place].columns[column[1]] for column in self.columns(place)}
+
+    def arrow_types(self, place: int) -> dict[str, pa.DataType]:
+        """The types of these columns."""
+        schema = arrow_schema(self.context.relations[self.sources[place].relation].before.schema)
+        return {name: schema.field(stored).type for name, stored in self.stored_names(place).items()}
+
+
+def _block(node: Select, context: Context) -> _Block | None:
+    graph, changed = node.join_graph, context.changed()
+    if len(node.sources) < 2 or node.temporal_filters or graph.columns is None or not graph.is_complete or not graph.equalities:
+        return None
+    delta = [batch for source in node.sources for name in source.node.reads & changed for batch in context.relations[name].delta]
+    if sum(batch.rows for batch in delta) > context.limits.joined_rows:
+        return None
+    sources, kinds = [], {}
+    for source in node.sources:
+        rows = passed_rows(source.node)
+        if rows is None or not graph.columns[source.alias] <= rows.columns.keys():
+            return None
+        sources.append(rows)
+        schema = context.relations[rows.relation].before.schema
+        for name in sorted(graph.columns[source.alias]):
+            kinds[source.alias, name] = schema[rows.columns[name]].dataType
+    return _Block(node, context, tuple(sources), kinds, changed)
+
+
+@dataclass(slots=True)
+class _Link:
+    """How a source is reached: its columns with the columns or expressions of known rows that they are to be equal to."""
+
+    place: int
+    pairs: list[tuple[SourceColumn, str]]
+    equalities: list[Equality]
+
+
+class _Term:
+    """What a block gains by the delta of one source: it is matched with one other source after the other."""
+
+    def __init__(self, block: _Block, at: int, nothing: pa.Table) -> None:
+        """A term of which nothing is known yet.
+
+        :param block: the block
+        :param at: the place of the source
+        :param nothing: the block's items and the weight, without rows
+        """
+        self._block = block
+        self._at = at
+        self._nothing = nothing
+        self._context = block.context
+        self._plain: Mapping[str, SourceColumn] = {f"{quote(alias)}.{quote(name)}": (alias, name) for alias, name in block.kinds}
+        self._conditions: list[Conjunct] = list(block.node.join_graph.conjuncts)
+
+    def rows(self, most: int) -> pa.Table | None:
+        """The items of the block, and the weight.
+
+        :param most: give up when there are more matches than this
+        :returns: None when they are to be found in another way
+        """
+        block = self._block
+        known, reached = self._delta(), {self._at}
+        missing = set(range(len(block.sources))) - reached
+        while known is not None:
+            link = self._link(reached, missing)
+            if link is None:
+                return None
+            keyed = self._keyed(known, link, reached)
+            if keyed is None:
+                return None
+            known, keys = keyed
+            matches = self._matches(known, keys, link.place, most)
+            if matches is None:
+                return None
+            if not matches.rows:
+                return self._nothing
+            # What the keys make equal needs no other look.
+            consumed = {f"{equality.texts[0]} = {equality.texts[1]}" for equality in link.equalities}
+            self._conditions = [condition for condition in self._conditions if condition.text not in consumed]
+            reached.add(link.place)
+            missing.discard(link.place)
+            if not missing:
+                return self._items(matches)
+            # The rows that the next source is to match.
+            names = (known_name(column) for place in sorted(reached) for column in block.columns(place))
+            known = matches.table(names, self._context.limits.joined_bytes)
+        return None
+
+    def _delta(self) -> pa.Table | None:
+        """The rows by which the source changes; None when they take too many bytes."""
+        names = self._block.stored_names(self._at)
+        batches = self._context.relations[self._block.sources[self._at].relation].delta
+        columns = [*dict.fromkeys(names.values()), WEIGHT]
+        parts, left = [], self._context.limits.joined_bytes
+        for part in itertools.chain.from_iterable(_parts(batch, columns) for batch in batches):
+            parts.append(part)
+            left -= part.nbytes
+            if left < 0:
+                return None
+        rows = pa.concat_tables(parts).combine_chunks()
+        return pa.table({**{name: rows[stored] for name, stored in names.items()}, WEIGHT: rows[WEIGHT]})
+
+    def _link(self, reached: Set[int], missing: Iterable[int]) -> _Link | None:
+        """The smallest source that keys lead to; None when there is none."""
+        found = [link for link in (self._link_to(place, reached) for place in missing) if link is not None]
+        return min(found, key=lambda link: (self._stored_rows(link.place), link.place), default=None)
+
+    def _link_to(self, place: int, reached: Set[int]) -> _Link | None:
+        block, link = self._block, _Link(place, [], [])
+        known = {block.alias(other) for other in reached}
+        for equality in block.node.join_graph.equalities:
+            for side in (0, 1):
+                mine, theirs = equality.columns[side], equality.texts[1 - side]
+                if equality.aliases[side] != block.alias(place) or equality.aliases[1 - side] not in known or mine is None:
+                    continue
+                column = self._column(block.alias(place), mine[1])
+                if column is None or column in dict(link.pairs):
+                    continue
+                if _can_match(block.kinds[column], self._kind(equality, 1 - side)):
+                    link.pairs.append((column, theirs))
+                    link.equalities.append(equality)
+        return link if link.pairs else None
+
+    def _column(self, alias: str, stored: str) -> SourceColumn | None:
+        """The column of a source that a column of its relation is."""
+        place = next(place for place, source in enumerate(self._block.node.sources) if source.alias == alias)
+        names = self._block.sources[place].columns
+        return next((column for column in self._block.columns(place) if names[column[1]] == stored), None)
+
+    def _kind(self, equality: Equality, side: int) -> DataType:
+        """The type of one side of an equality."""
+        column = equality.columns[side]
+        if column is not None:
+            return self._context.relations[column[0]].before.schema[column[1]].dataType
+        return self._context.schema(Select(self._block.node.sources, (Item("k", equality.texts[side]),)))["k"].dataType
+
+    def _stored_rows(self, place: int) -> int:
+        return sum(batch.rows for batch in self._batches(place))
+
+    def _batches(self, place: int) -> tuple[Batch, ...]:
+        relation = self._block.sources[place].relation
+        version = Version.BEFORE if place < self._at and relation in self._block.changed else Version.AFTER
+        return self._context.relations[relation].batches(version)
+
+    def _keyed(self, known: pa.Table, link: _Link, reached: Set[int]) -> tuple[pa.Table, pa.Table] | None:
+        """Those known rows that may match something, and their keys by the stored names of the columns."""
+        block, at = self._block, link.place
+        texts = [text for _, text in link.pairs if text not in self._plain]
+        if texts:
+            found = self._expressions(known, texts, link, reached)
+            known = known.take(found[ROW])
+        columns = {}
+        for column, text in link.pairs:
+            name = known_name(column)
+            values = known[known_name(self._plain[text])] if text in self._plain else found[f"e{texts.index(text)}"]
+            stored = block.arrow_types(at)[name]
+            columns[block.stored_names(at)[name]] = values if values.type == stored else values.cast(pa.int64())
+        keys = pa.table(columns)
+        # NULL is equal to nothing.
+        for name in keys.column_names:
+            if keys[name].null_count:
+                there = keys[name].is_valid()
+                known, keys = known.filter(there), keys.filter(there)
+        return known, keys
+
+    def _expressions(self, known: pa.Table, texts: Sequence[str], link: _Link, reached: Set[int]) -> pa.Table:
+        """Keys that are expressions, of the rows that pass all conditions on known rows."""
+        aliases = {self._block.alias(place) for place in reached}
+        conditions = [condition for condition in self._conditions if condition.aliases <= aliases]
+        self._conditions = [condition for condition in self._conditions if condition not in conditions]
+        names = {f"{equality.texts[0]} = {equality.texts[1]}" for equality in link.equalities}
+        read = [part for part in self._block.node.join_graph.conjuncts if part.text in names] + conditions
+        columns = [column for column in self._block.kinds if column[0] in aliases and any(column in part.columns for part in read)]
+        values = [known[known_name(column)] for column in columns]
+        rows = Rows(columns, [self._block.kinds[column] for column in columns], values, known.num_rows)
+        return evaluated(rows, [part.text for part in conditions], texts, self._context)
+
+    def _matches(self, known: pa.Table, keys: pa.Table, place: int, most: int) -> Matches | None:
+        pairs = matching_pairs(self._batches(place), keys, most)
+        if pairs is None:
+            return None
+        return Matches(known, pairs, self._block.arrow_types(place), self._block.stored_names(place))
+
+    def _items(self, matches: Matches) -> pa.Table | None:
+        """The items of the matches that pass all conditions that are left; None when they take too many bytes."""
+        in_arrow = [condition for condition in self._conditions if can_compare(condition, self._block.kinds)]
+        others = [condition for condition in self._conditions if condition not in in_arrow]
+        if in_arrow and matches.rows:
+            matches = matches.where(holds(in_arrow, lambda column: matches.column(known_name(column))))
+        items = self._block.node.items
+        made = [at for at, item in enumerate(items) if item.text not in self._plain]
+        computed: dict[str, pa.ChunkedArray] = {}
+        if (others or made) and matches.rows:
+            found = self._computed(matches, others, made)
+            if found is None:
+                return None
+            computed = {items[at].name: found[f"e{number}"] for number, at in enumerate(made)}
+            matches = matches.at(found[ROW].to_numpy())
+        if not matches.rows:
+            return self._nothing
+        passed = {item.name: known_name(self._plain[item.text]) for item in items if item.text in self._plain}
+        columns = matches.bounded(dict.fromkeys(passed.values()), self._context.limits.joined_bytes)
+        if columns is None:
+            return None
+        shown = {item.name: columns[passed[item.name]] if item.name in passed else computed[item.name] for item in items}
+        return pa.table({**shown, WEIGHT: matches.weights()})
+
+    def _computed(self, matches: Matches, conditions: Sequence[Conjunct], items: Sequence[int]) -> pa.Table | None:
+        """What Spark gives for some items of the matches for which conditions are true; None when it would read too many bytes.
+
+        :param items: their places
+        """
+        block, of_items = self._block, self._block.node.join_graph.item_columns or ()
+        sets = [*(part.columns for part in conditions), *(of_items[at] for at in items)]
+        columns = [column for column in block.kinds if any(column in read for read in sets)]
+        values = matches.bounded(map(known_name, columns), self._context.limits.joined_bytes)
+        if values is None:
+            return None
+        rows = Rows(columns, [block.kinds[column] for column in columns], list(values.values()), matches.rows)
+        return evaluated(rows, [part.text for part in conditions], [block.node.items[at].text for at in items], self._context)
+
+
+def _can_match(one: DataType, other: DataType) -> bool:
+    """Whether values of two types are equal for Spark exactly when Arrow finds them equal."""
+    kinds = type_text(one), type_text(other)
+    return same_kind(*kinds) and (kinds[0] in _EQUAL_AS_STORED or kinds[0].startswith(("decimal(", "time(")))
+
+
+def _parts(batch: Batch, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Some columns of the rows of a batch."""
+    if batch.table is not None:
+        yield batch.table.select(names)
+    elif batch.store is not None:
+        types = arrow_schema(batch.schema)
+        for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, names):
+            yield shaped(part, pa.schema([types.field(name) for name in names]))

@@ -1,0 +1,128 @@
+"""Rows of a join that are known, and those that were found for them, as columns that are made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.lookup.index import Keys, Pairs, file_index, memory_index
+from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
+
+
+def known_name(column: SourceColumn) -> str:
+    """The name of a source's column in a table of known rows."""
+    alias, name = column
+    return f"{alias}.{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Known rows with the stored rows of one more source that they match.
+
+    :param known: the columns of known rows by :func:`known_name`, and the weight
+    :param pairs: which row of ``known`` matches which stored row, batch by batch
+    :param types: the types of the columns of the source that was looked up, by :func:`known_name`
+    :param columns: what these columns are called where they are stored
+    """
+
+    known: pa.Table
+    pairs: Sequence[Pairs]
+    types: Mapping[str, pa.DataType]
+    columns: Mapping[str, str]
+
+    @property
+    def rows(self) -> int:
+        """How many pairs there are."""
+        return sum(len(part.asked) for part in self.pairs)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column of either side, a value for each pair.
+
+        :param name: see :func:`known_name`
+        """
+        if name in self.types:
+            return self._stored(self.columns[name], self.types[name])
+        return self.known[name].take(self._asked())
+
+    def weights(self) -> pa.ChunkedArray:
+        """The product of the weights of each pair.
+
+        :raises ArrowInvalid: when one is too large for its type
+        """
+        return pc.multiply_checked(self.known[WEIGHT].take(self._asked()), self._stored(WEIGHT, pa.int64()))
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Matches:
+        """The pairs for which a mask is true."""
+        kept, at = [], 0
+        for part in self.pairs:
+            here = mask[at : at + len(part.asked)]
+            kept.append(Pairs(part.asked[here], part.found[here], part.column))
+            at += len(part.asked)
+        return replace(self, pairs=kept)
+
+    def at(self, places: npt.NDArray[np.int64]) -> Matches:
+        """The pairs at some places, which are in order.
+
+        :param places: each once
+        """
+        mask = np.zeros(self.rows, dtype=bool)
+        mask[places] = True
+        return self.where(mask)
+
+    def table(self, names: Iterable[str], most_bytes: int) -> pa.Table | None:
+        """Some columns of either side, and the weight, as known rows; None when they take more bytes than they may."""
+        columns = self.bounded(names, most_bytes)
+        return None if columns is None else pa.table({**columns, WEIGHT: self.weights()})
+
+    def bounded(self, names: Iterable[str], most_bytes: int) -> dict[str, pa.ChunkedArray] | None:
+        """Some columns of either side by :func:`known_name`; None when together they take more bytes than they may."""
+        found: dict[str, pa.ChunkedArray] = {}
+        for name in names:
+            found[name] = self.column(name)
+            most_bytes -= found[name].nbytes
+            if most_bytes < 0:
+                return None
+        return found
+
+    def _asked(self) -> pa.Array:
+        return pa.array(np.concatenate([np.zeros(0, np.int64), *(part.asked for part in self.pairs)]))
+
+    def _stored(self, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+        found = [part.column(name).take(pa.array(part.found)) for part in self.pairs]
+        return pa.chunked_array([chunk for column in found for chunk in column.chunks], kind)
+
+
+def matching_pairs(batches: Iterable[Batch], keys: pa.Table, most: int) -> list[Pairs] | None:
+    """Which stored rows are equal to each row of some keys.
+
+    :param batches: where to look
+    :param keys: the keys, none of which has a NULL; see :class:`~airflow_pipelines.engine.lookup.index.Keys`
+    :param most: give up when there are more pairs than this
+    :returns: None when there are too many
+    """
+    asked, found, left = Keys.of(keys), [], most
+    for batch in batches:
+        for part in _in_batch(batch, asked, left) if batch.rows and keys.num_rows else ():
+            if part is None:
+                return None
+            left -= len(part.asked)
+            if left < 0:
+                return None
+            found.append(part)
+    return found
+
+
+def _in_batch(batch: Batch, keys: Keys, most: int) -> Iterable[Pairs | None]:
+    if batch.table is not None:
+        yield memory_index.pairs(batch.number, batch.table, keys, most)
+    elif batch.store is not None:
+        index = file_index(batch.store)
+        for file in batch.files:
+            yield index.pairs(file, keys, most)

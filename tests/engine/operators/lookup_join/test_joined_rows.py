@@ -1,0 +1,201 @@
+"""Joins that are evaluated in the driver, compared with what Spark gives for the same query."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.compiler.compile_program import compile_program
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.step import Step
+from tests.engine.programs import Running, emitted, only
+from tests.engine.sizes import SIZES
+
+TABLES = """
+create table a (k int, b bigint, s varchar, d decimal(38,10), f double, r real, t timestamp, day date, y boolean, n int);
+create table z (k int, b bigint, s varchar, d decimal(38,10), f double, r real, t timestamp, day date, y boolean, n int);
+create table m (k smallint, v varchar);
+"""
+CONDITIONS = {
+    **{f"by_{name}": f"a.{name} = z.{name}" for name in ("k", "b", "s", "d", "f", "r", "t", "day", "y")},
+    "widths": "a.k = z.b",
+    "two_columns": "a.k = z.k and a.s = z.s",
+    "two_for_one": "a.k = z.k and a.n = z.k",
+    "other_types": "a.k = z.d",
+    "key_expression": "mod(a.b, 3) = z.k",
+    "both_expressions": "a.k + 1 = z.k + 1",
+    "null_safe": "a.k = z.k and a.s <=> z.s",
+    "times": "a.k = z.k and a.t between z.t and z.t",
+    "days": "a.k = z.k and a.day < z.day",
+    "numbers": "a.k = z.k and a.b > z.n and z.n <= 3 and a.n >= 0",
+    "too_large_a_number": "a.k = z.k and a.b < 99999999999999999999",
+    "texts": "a.k = z.k and a.s < z.s",
+    "decimals": "a.k = z.k and a.d <= z.d",
+    "floats": "a.k = z.k and a.f >= z.f",
+    "alternatives": "(a.k = z.k and a.n = 1) or (a.k = z.k and z.n = 2)",
+    "guarded_item": "a.k = z.k and a.n <> 0",
+}
+"""Conditions of joins of ``a`` and ``z``."""
+VIEWS = {
+    **{name: f"select a.s, z.n, a.d, z.f from a join z on {condition}" for name, condition in CONDITIONS.items()},
+    "guarded_item": "select 12 div a.n as q, z.s from a join z on a.k = z.k where a.n <> 0",
+    "constant": "select 1 as one from a join z on a.k = z.k",
+    "computed": "select a.n + z.n as total, upper(a.s) as s, a.t from a join z on a.k = z.k where length(z.s) > 0",
+    "itself": "select x.s, y.n from a x join a y on x.k = y.n",
+    "three": "select a.s, z.n, m.v from a join z on a.k = z.k join m on m.k = z.n",
+    "circle": "select a.s, z.n, m.v from a join z on a.k = z.k join m on m.k = z.n and m.k = a.n",
+    "star": "select a.s, z.n, m.v from a join m on m.k = a.k join z on z.k = a.k where concat(a.s, z.s) <> m.v",
+    "passed": "select p.q, z.n from (select k as q, k from a) p join z on p.k = z.k",
+    "filtered": "select p.q, z.n from (select k as q, k from a where n > 0) p join z on p.k = z.k",
+    "grouped": "select z.n, count(*) as c, sum(a.n) as total from a join z on a.k = z.k group by z.n",
+}
+NOON = datetime(2024, 1, 1, 12)
+NAN = float("nan")
+
+
+def _rows(seed: int) -> list[tuple[Any, ...]]:
+    """Rows with all that may be peculiar about a value."""
+    keys = [None, 0, 1, 2, 2**31 - 2, -(2**31)]
+    texts = [None, "", "x", "X", "é", "e\u0301", "x ", "\U0001f600"]
+    decimals = [None, Decimal(0), Decimal("9" * 28 + "." + "9" * 10), Decimal("-0.0000000001")]
+    floats = [None, 0.0, -0.0, NAN, float("inf"), 1.5]
+    times = [None, NOON, NOON.replace(microsecond=1), datetime(1, 1, 1)]
+    days = [None, date(2024, 1, 1), date(1, 1, 1)]
+    columns: list[Sequence[Any]] = [
+        keys,
+        [*keys[:-1], 2**63 - 1, 2**31],
+        texts,
+        decimals,
+        floats,
+        floats,
+        times,
+        days,
+        [None, True, False],
+        [0, 1, 2, None],
+    ]
+    return [tuple(values[(at * step + seed) % len(values)] for step, values in enumerate(columns, 1)) for at in range(9)]
+
+
+@pytest.fixture(scope="module")
+def compiled(sessions: SparkSessions) -> Program:
+    return compile_program(
+        TABLES + "".join(f"create materialized view {name} as {query};" for name, query in VIEWS.items()), sessions
+    )
+
+
+def test_joins_of_all_kinds_of_values_follow_changes_of_each_side(compiled: Program, sessions: SparkSessions) -> None:
+    _follow(Running("", sessions, compiled=compiled), list(VIEWS))
+
+
+def test_rows_in_files_are_joined_as_those_in_memory(compiled: Program, sessions: SparkSessions) -> None:
+    names = ["two_columns", "three", "computed"]
+    _follow(Running("", sessions, compiled=only(compiled, names), limits=SIZES["large"]), names)
+
+
+def _follow(running: Running, views: Sequence[str]) -> None:
+    first, second = _rows(0), _rows(3)
+    steps = [
+        [
+            running.changes("a", *first),
+            running.changes("z", *second),
+            running.changes("m", (0, "v"), (1, None), (2, "w"), (None, "")),
+        ],
+        [running.changes("a", *first[:4], first[0])],
+        [running.changes("z", *second[:3], op=Op.DELETE), running.changes("a", *second[:3])],
+        [running.changes("m", (2, "w")), running.changes("a", *first[:4], first[0], op=Op.DELETE)],
+    ]
+    for changes in steps:
+        running.step(*changes)
+        for name in views:
+            # As texts: NaN is not equal to itself.
+            stored = Counter(map(repr, map(tuple, running.circuit.relation(name).collect())))
+            assert stored == _answer(running, name), name
+    running.circuit.close()
+
+
+def _answer(running: Running, view: str) -> Counter[str]:
+    snapshot = running.circuit.snapshot
+    contents = ", ".join(f"{t} as ({running.circuit.contents(t, snapshot)})" for t in running.program.tables)
+    query = f"with {contents} select * from ({running.program.plans[view].query})"
+    return Counter(map(repr, map(tuple, running.sessions.small.sql(query).collect())))
+
+
+def _jobs(running: Running, *changes: Any) -> tuple[Step, int]:
+    """A step and the number of Spark jobs that it took."""
+    context, group = running.sessions.small.sparkContext, f"joined {next(_numbers)}"
+    context.setJobGroup(group, group)
+    try:
+        step = running.step(*changes)
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", "")
+    return step, len(context.statusTracker().getJobIdsForGroup(group))
+
+
+_numbers = itertools.count()
+PAIR = "create table l (k int, v int); create table r (k int, w int);"
+
+
+def test_a_join_with_more_matches_than_the_limit_is_left_to_spark(sessions: SparkSessions) -> None:
+    view = "create view j as select l.v, r.w from l join r on l.k = r.k;"
+    running = Running(PAIR + view, sessions, limits=replace(SIZES["small"], joined_rows=3))
+    running.insert("r", *((1, w) for w in range(3)))
+    step, jobs = _jobs(running, running.changes("l", (1, 0), (2, 0)))
+    assert (emitted(step, "j"), jobs) == ([(0, w, 1) for w in range(3)], 0)
+    step, jobs = _jobs(running, running.changes("l", (1, 1), (1, 2)))
+    assert emitted(step, "j") == [(v, w, 1) for v in (1, 2) for w in range(3)]
+    assert jobs > 0
+    running.circuit.close()
+
+
+def test_rows_that_a_condition_leaves_out_do_not_fail_an_expression(sessions: SparkSessions) -> None:
+    key = "create view j as select l.v, r.w from l join r on 12 div l.v = r.k where l.v <> 0;"
+    running = Running(PAIR + key, sessions)
+    running.insert("r", (4, 0), (6, 1))
+    assert emitted(running.insert("l", (1, 0), (1, 3), (1, 2)), "j") == [(2, 1, 1), (3, 0, 1)]
+    running.circuit.close()
+
+
+def test_an_expression_that_fails_for_a_match_fails_the_step_and_names_its_row(sessions: SparkSessions) -> None:
+    running = Running(f"{PAIR} create view j as select r.w div l.v as q from l join r on l.k = r.k;", sessions)
+    running.insert("r", (1, 5))
+    running.insert("l", (2, 0))
+    with pytest.raises(StepError, match="DIVIDE_BY_ZERO") as failed:
+        running.insert("l", (1, 1), (1, 0))
+    assert failed.value.failing_row is not None
+    assert failed.value.failing_row.row == {"k": 1, "v": 0}
+    running.circuit.close()
+
+
+@pytest.mark.parametrize("joined_bytes", [100, 20_000])
+def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: SparkSessions, joined_bytes: int) -> None:
+    text = "create table l (k int, v varchar); create table r (k int, w varchar); create table m (k int, u int);"
+    text += "create view two as select l.v, r.w from l join r on l.k = r.k;"
+    text += "create view three as select r.w, m.u from l join r on l.k = r.k join m on m.k = r.k;"
+    text += "create view made as select concat(r.w, '!') as w from l join r on l.k = r.k;"
+    running = Running(text, sessions, limits=replace(SIZES["small"], joined_bytes=joined_bytes))
+    running.step(running.changes("r", *((1, "w" * 1000) for _ in range(20))), running.changes("m", (1, 7)))
+    for rows in (1, 2):
+        step, jobs = _jobs(running, running.changes("l", *((1, "v") for _ in range(rows))))
+        # Each row brings twenty thousand bytes, so that no view does without Spark.
+        assert jobs >= 3
+        assert _total(step, "two") == {("v", "w" * 1000): 20 * rows}
+        assert _total(step, "three") == {("w" * 1000, 7): 20 * rows}
+        assert _total(step, "made") == {("w" * 1000 + "!",): 20 * rows}
+    running.circuit.close()
+
+
+def _total(step: Step, view: str) -> Counter[tuple[Any, ...]]:
+    total: Counter[tuple[Any, ...]] = Counter()
+    for *row, weight in emitted(step, view):
+        total[tuple(row)] += weight
+    return total
