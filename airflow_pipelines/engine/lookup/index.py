@@ -43,6 +43,8 @@ _NULL = np.uint64(0x5851F42D4C957F2D)
 _CHUNK = 1 << 20
 _CACHED = 256
 """So many sets of hashes of batches in memory are cached."""
+_COMPARED_ROWS = 1 << 16
+"""Pairs are compared in pieces of this many, which bounds the memory and the bytes of one array of texts."""
 _TEXT_ROWS = 250_000
 """Texts are hashed in pieces of this many rows, to bound the memory."""
 
@@ -309,7 +311,7 @@ class MemoryIndex:
         with self._lock:
             known = self._hashes.get((number, names))
         if known is None:
-            hashes = hash_rows(table.select(names))
+            hashes = hash_rows(table.select(list(names)))
             order = np.argsort(hashes, kind="stable")
             known = (hashes[order], order)
             with self._lock:
@@ -385,9 +387,10 @@ def _pairs(hashed: _SortedHashes, column: Callable[[str], pa.ChunkedArray], keys
     at = np.repeat(first[keys.places] - (ends - counts), counts) + np.arange(total)
     found, asked = np.asarray(places[at], dtype=np.int64), np.repeat(np.arange(len(counts)), counts)
     same = np.ones(total, dtype=bool)
-    for name in keys.rows.column_names:
-        wanted = keys.rows[name].take(pa.array(asked))
-        same &= _equal(column(name).take(pa.array(found)).cast(wanted.type), wanted)
+    for part in (slice(at, at + _COMPARED_ROWS) for at in range(0, total, _COMPARED_ROWS)):
+        for name in keys.rows.column_names:
+            wanted = keys.rows[name].take(pa.array(asked[part]))
+            same[part] &= _equal(column(name).take(pa.array(found[part])).cast(wanted.type), wanted)
     return Pairs(asked, found, column) if same.all() else Pairs(asked[same], found[same], column)
 
 

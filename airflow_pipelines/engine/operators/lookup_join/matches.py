@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.engine.arrow import WEIGHT, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import Keys, Pairs, file_index, memory_index
 from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
+
+_VALUES_AT_A_TIME = 1 << 16
+"""Values are counted in bytes after so many, before they become too many for memory, or for one array of texts."""
 
 
 def known_name(column: SourceColumn) -> str:
@@ -47,16 +50,15 @@ class Matches:
 
         :param name: see :func:`known_name`
         """
-        if name in self.types:
-            return self._stored(self.columns[name], self.types[name])
-        return self.known[name].take(self._asked())
+        return pa.chunked_array(list(self._pieces(name)), self._kind(name))
 
     def weights(self) -> pa.ChunkedArray:
         """The product of the weights of each pair.
 
         :raises ArrowInvalid: when one is too large for its type
         """
-        return pc.multiply_checked(self.known[WEIGHT].take(self._asked()), self._stored(WEIGHT, pa.int64()))
+        stored = [chunk for part in self.pairs for chunk in _taken(part.column(WEIGHT), part.found)]
+        return pc.multiply_checked(self.column(WEIGHT), pa.chunked_array(stored, pa.int64()))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Matches:
         """The pairs for which a mask is true."""
@@ -85,18 +87,32 @@ class Matches:
         """Some columns of either side by :func:`known_name`; None when together they take more bytes than they may."""
         found: dict[str, pa.ChunkedArray] = {}
         for name in names:
-            found[name] = self.column(name)
-            most_bytes -= found[name].nbytes
-            if most_bytes < 0:
-                return None
+            chunks = []
+            for chunk in self._pieces(name):
+                most_bytes -= chunk.nbytes
+                if most_bytes < 0:
+                    return None
+                chunks.append(chunk)
+            found[name] = pa.chunked_array(chunks, self._kind(name))
         return found
 
-    def _asked(self) -> pa.Array:
-        return pa.array(np.concatenate([np.zeros(0, np.int64), *(part.asked for part in self.pairs)]))
+    def _kind(self, name: str) -> pa.DataType:
+        return self.types[name] if name in self.types else self.known.schema.field(name).type
 
-    def _stored(self, name: str, kind: pa.DataType) -> pa.ChunkedArray:
-        found = [part.column(name).take(pa.array(part.found)) for part in self.pairs]
-        return pa.chunked_array([chunk for column in found for chunk in column.chunks], kind)
+    def _pieces(self, name: str) -> Iterator[pa.Array]:
+        if name not in self.types:
+            yield from _taken(self.known[name], np.concatenate([np.zeros(0, np.int64), *(part.asked for part in self.pairs)]))
+            return
+        schema = pa.schema([(name, self.types[name])])
+        for part in self.pairs:
+            for chunk in _taken(part.column(self.columns[name]), part.found):
+                # Files have other names and types inside of nested values.
+                yield from shaped(pa.table([chunk], [name]), schema)[name].chunks
+
+
+def _taken(column: pa.ChunkedArray, places: npt.NDArray[np.int64]) -> Iterator[pa.Array]:
+    for at in range(0, len(places), _VALUES_AT_A_TIME):
+        yield from column.take(pa.array(places[at : at + _VALUES_AT_A_TIME])).chunks
 
 
 def matching_pairs(batches: Iterable[Batch], keys: pa.Table, most: int) -> list[Pairs] | None:

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -155,6 +155,39 @@ def test_a_join_with_more_matches_than_the_limit_is_left_to_spark(sessions: Spar
     assert emitted(step, "j") == [(v, w, 1) for v in (1, 2) for w in range(3)]
     assert jobs > 0
     running.circuit.close()
+
+
+def test_a_join_that_gives_too_many_bytes_is_left_to_spark(sessions: SparkSessions) -> None:
+    tables = "create table l (k int, v int); create table r (k int, s varchar);"
+    view = "create view j as select l.v, r.s from l join r on l.k = r.k;"
+    running = Running(tables + view, sessions, limits=replace(SIZES["small"], joined_bytes=1_000))
+    running.insert("r", (1, "x" * 400))
+    step, jobs = _jobs(running, running.changes("l", (1, 0), (1, 1)))
+    assert (emitted(step, "j"), jobs) == ([(v, "x" * 400, 1) for v in range(2)], 0)
+    step, jobs = _jobs(running, running.changes("l", (1, 2), (1, 3), (1, 4)))
+    assert emitted(step, "j") == [(v, "x" * 400, 1) for v in (2, 3, 4)]
+    assert jobs > 0
+    running.circuit.close()
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_nested_values_are_passed_on(sessions: SparkSessions, size: str) -> None:
+    program = """
+    create table n (k int, m map<varchar, int>, s row(a int, b varchar), l varchar array, h interval day to second, j varchar);
+    create table r (k int, w int);
+    create materialized view u as select k, m, s, l, h, parse_json(j) as v from n;
+    create view p as select u.m, u.s, u.l, u.h, u.v, r.w from r join u on u.k = r.k;
+    """
+    full = (1, [("k", 1)], {"a": 1, "b": None}, ["x", None], timedelta(seconds=5), '{"a": [1, null]}')
+    others = (1, None, None, None, None, None), (2, [], {"a": None, "b": ""}, [], timedelta(0), "7")
+    answers = []
+    for joined in (100, -1):
+        running = Running(program, sessions, limits=replace(SIZES[size], joined_rows=joined))
+        running.insert("n", full, *others)
+        answers.append(emitted(running.insert("r", (1, 10), (2, 20), (None, 30)), "p"))
+        running.circuit.close()
+    assert len(answers[0]) == 3
+    assert answers[0] == answers[1]
 
 
 def test_rows_that_a_condition_leaves_out_do_not_fail_an_expression(sessions: SparkSessions) -> None:
