@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from airflow_pipelines.engine.operators.column_totals import ColumnTotals, colum
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.group_outputs import output_delta
-from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
+from airflow_pipelines.engine.operators.lookup_join.fetch import Delta, delta_of
 from airflow_pipelines.engine.operators.merged_groups import merged_groups
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
@@ -61,7 +61,8 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     One query gives for every touched group its accumulators' change and its output row before and after, and the driver takes that
     apart. The change of very many groups is written to files first.
     """
-    rows, mode = delta_of(node.input, context)
+    delta = delta_of(node.input, context)
+    rows, mode = delta.query, delta.mode
     change = _grouped(node, rows, unit_weights=context.gains(node.input.reads))
     # Without keys there is a change even without rows, but only before the first evaluation.
     if change is None or (rows is None and not is_first):
@@ -69,10 +70,10 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     had_output = not is_first and (not node.keys or bool(known.batches))
     # Of few groups one query gives all.
     is_little = mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny
-    totals = ColumnTotals.of(node)
+    totals = ColumnTotals.of(node) if delta.joined is None else ColumnTotals.of_input(node)
     batch = None
     if totals is not None and not (is_little and totals.needs_spark):
-        batch = column_totals(totals, known.schema, context)
+        batch = column_totals(totals, _rows_in_memory(totals, delta, context), known.schema, context)
     if batch is None and not is_little:
         if mode is Mode.LARGE and not known.batches and not had_output:
             return _first(stage, node, change, known.schema, context)
@@ -91,6 +92,13 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     mode = Mode.SMALL if known.is_small(context.limits) else Mode.NARROW
     merged = _merged(node, f"SELECT * FROM {context.batch_views.table(batch)}", known, context, mode)
     return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
+
+
+def _rows_in_memory(totals: ColumnTotals, delta: Delta, context: Context) -> Sequence[Batch]:
+    """The rows that are added up."""
+    if totals.relation is not None:
+        return context.relations[totals.relation].delta
+    return () if delta.joined is None else (delta.joined,)
 
 
 def _in_driver(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome | None:

@@ -181,15 +181,16 @@ def _small_deltas(node: AffectedKeys, schemas: Mapping[str, StructType], context
     """Queries over memory for the sources' deltas, by alias; None when one is too large for memory."""
     deltas = {}
     for source in node.sources:
-        delta, mode = delta_of(source.node, context)
-        if delta is not None and mode is not Mode.SMALL:
-            table = None if mode is Mode.LARGE else context.collect_bounded(delta, mode)
+        delta = delta_of(source.node, context)
+        query = delta.query
+        if query is not None and delta.mode is not Mode.SMALL:
+            table = None if delta.mode is Mode.LARGE else context.collect_bounded(query, delta.mode)
             if table is None:
                 return None
-            batch = context.pinned[delta] = Batch.in_memory(schemas[source.alias], table)
-            delta = f"SELECT * FROM {context.batch_views.table(batch)}"
-        if delta is not None:
-            deltas[source.alias] = delta
+            batch = context.pinned[query] = Batch.in_memory(schemas[source.alias], table)
+            query = f"SELECT * FROM {context.batch_views.table(batch)}"
+        if query is not None:
+            deltas[source.alias] = query
     return deltas
 
 

@@ -48,7 +48,8 @@ def _evaluated(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Tra
     change = change_of_first_rows(node, stored, context)
     if change is not None:
         return Outcome(context.spill_if_large(change), consolidated=True)
-    delta, mode = delta_of(node.source, context)
+    source = delta_of(node.source, context)
+    delta, mode = source.query, source.mode
     if delta is None:
         return Outcome(Batch.empty(schema), consolidated=True)
     if not stored.batches:

@@ -31,15 +31,15 @@ _FLOATING = re.compile(r"\b(float|double)\b")
 
 @dataclass(frozen=True, slots=True)
 class ColumnTotals:
-    """What is added up of the rows of a relation.
+    """What is added up of rows in memory.
 
-    :param relation: the relation
-    :param columns: its columns by their names in the aggregate's input
+    :param relation: the relation that they are of; None for those of the aggregate's input as it is
+    :param columns: their columns by the names in the aggregate's input
     :param keys: the texts of the groups' keys
     :param totals: the accumulators, each with the text of its value; None for the number of rows
     """
 
-    relation: str
+    relation: str | None
     columns: Mapping[str, str]
     keys: tuple[str, ...]
     totals: tuple[tuple[Accumulator, str | None], ...]
@@ -56,12 +56,32 @@ class ColumnTotals:
 
     @classmethod
     def of(cls, node: Aggregate) -> ColumnTotals | None:
-        """What an aggregate adds up; None where that is not for the driver.
+        """What an aggregate adds up of the rows of the relation below its input; None where that is not for the driver.
 
         :param node: the aggregate
         """
         rows = passed_rows(node.input)
-        if rows is None or not node.keys:
+        found = None if rows is None else cls._of_columns(node, rows.relation, rows.columns)
+        if found is None or rows is None:
+            return None
+        words = {word for text in found.texts for word in re.findall(r"\w+", text)}
+        computed = {item.name for item in node.input.items} - rows.columns.keys()
+        return None if computed & words else found
+
+    @classmethod
+    def of_input(cls, node: Aggregate) -> ColumnTotals | None:
+        """What an aggregate adds up of the rows of its input; None where that is not for the driver.
+
+        :param node: the aggregate
+        """
+        # The zero of an item may have a sign: see below.
+        if any(_FLOATING.search(kind) for kind in node.key_types):
+            return None
+        return cls._of_columns(node, None, {name: name for name in node.input.columns})
+
+    @classmethod
+    def _of_columns(cls, node: Aggregate, relation: str | None, columns: Mapping[str, str]) -> ColumnTotals | None:
+        if not node.keys:
             return None
         totals: list[tuple[Accumulator, str | None]] = []
         for accumulator in node.accumulators:
@@ -71,23 +91,20 @@ class ColumnTotals:
             totals.append((accumulator, wanted.value))
         for key, kind in zip(node.keys, node.key_types, strict=True):
             # The zero of an expression may have a sign, which Spark takes from it when it groups.
-            if _FLOATING.search(kind) and needs_spark([key.text], tuple(rows.columns)):
+            if _FLOATING.search(kind) and needs_spark([key.text], tuple(columns)):
                 return None
-        found = cls(rows.relation, rows.columns, tuple(key.text for key in node.keys), tuple(totals))
-        words = {word for text in found.texts for word in re.findall(r"\w+", text)}
-        computed = {item.name for item in node.input.items} - rows.columns.keys()
-        return None if computed & words else found
+        return cls(relation, columns, tuple(key.text for key in node.keys), tuple(totals))
 
 
-def column_totals(totals: ColumnTotals, schema: StructType, context: Context) -> Batch | None:
-    """What the delta of an aggregate's input adds to its accumulators, by group.
+def column_totals(totals: ColumnTotals, batches: Sequence[Batch], schema: StructType, context: Context) -> Batch | None:
+    """What rows of an aggregate's input add to its accumulators, by group.
 
     :param totals: what is added up
+    :param batches: the rows
     :param schema: keys, accumulators and the weight
-    :param context: has the delta
+    :param context: runs queries
     :returns: in memory; None where Arrow cannot group by a key, and where there is too much of it for one process
     """
-    batches = context.relations[totals.relation].delta
     target = arrow_schema(schema)
     if sum(batch.rows for batch in batches) > context.limits.added_up_rows:
         return None
@@ -96,8 +113,9 @@ def column_totals(totals: ColumnTotals, schema: StructType, context: Context) ->
     merges = {**{accumulator.name: accumulator.merge for accumulator, _ in totals.totals}, WEIGHT: Merge.SUM}
     words = {word for text in totals.texts for word in re.findall(r"\w+", text)}
     columns = {name: column for name, column in totals.columns.items() if name in words}
-    stored = context.relations[totals.relation].before.schema
-    kinds = StructType([StructField(name, stored[column].dataType) for name, column in columns.items()])
+    if not batches:
+        return None
+    kinds = StructType([StructField(name, batches[0].schema[column].dataType) for name, column in columns.items()])
     found: pa.Table | None = None
     for part in _parts(batches, columns):
         units = _units(part)

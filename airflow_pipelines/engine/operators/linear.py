@@ -6,7 +6,6 @@ from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate_
 from airflow_pipelines.engine.batch import Batch, joined, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
-from airflow_pipelines.engine.operators.lookup_join.joined_rows import joined_rows
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.selected_rows import select_rows
@@ -21,18 +20,17 @@ class LinearOperator(Operator[Linear]):
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
         """See :class:`Operator`."""
         del kept
-        matches = joined_rows(self.node, context)
-        if matches is not None:
-            return _joined(self.stage, matches, context)
         rows = self._small_delta(context)
         selected = None if rows is None else select_rows(self.node, rows, context)
         if selected is not None:
             return Outcome(context.spill_if_large(Batch.in_memory(weighted(stage_schema(self.stage)), selected)))
-        query, mode = delta_of(self.node, context)
-        if query is None:
+        delta = delta_of(self.node, context)
+        if delta.joined is not None:
+            return _joined(self.stage, delta.joined, context)
+        if delta.query is None:
             return Outcome(Batch.empty(weighted(stage_schema(self.stage))))
         # A join gives many rows for one, and so does whatever unnests a value.
-        return context.emit(self.stage, query, mode, may_grow=True, unit_weights=context.gains(self.reads))
+        return context.emit(self.stage, delta.query, delta.mode, may_grow=True, unit_weights=context.gains(self.reads))
 
     def _small_delta(self, context: Context) -> Batch | None:
         """The delta of the one relation that the stage reads, in one batch; None where there are several, or it is not small."""

@@ -63,9 +63,11 @@ def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | Non
     if passed is not None and set(columns) <= passed.columns.keys():
         yield from _passed(passed, columns, context)
         return
-    delta, mode = delta_of(node.source, context)
-    if delta is not None:
-        batch = None if mode is Mode.LARGE else context.batch_bounded(delta, mode)
+    delta = delta_of(node.source, context)
+    if delta.joined is not None:
+        yield delta.joined.to_arrow()
+    elif delta.query is not None:
+        batch = None if delta.mode is Mode.LARGE else context.batch_bounded(delta.query, delta.mode)
         yield None if batch is None else batch.to_arrow()
 
 

@@ -102,7 +102,9 @@ def delta(rows: Sequence[tuple[Any, ...]] = ROWS, weight: int = 1) -> Batch:
 
 def column_totals(node: Aggregate, schema: StructType, context: Context) -> Batch | None:
     totals = ColumnTotals.of(node)
-    return None if totals is None or totals.needs_spark else tested.column_totals(totals, schema, context)
+    if totals is None or totals.needs_spark or totals.relation is None:
+        return None
+    return tested.column_totals(totals, context.relations[totals.relation].delta, schema, context)
 
 
 @pytest.fixture

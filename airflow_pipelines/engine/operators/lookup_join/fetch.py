@@ -24,29 +24,47 @@ class NotFetched(Exception):
     """What a delta needs cannot be looked up, or is too much for memory."""
 
 
-def delta_of(node: Linear, context: Context) -> tuple[str | None, Mode]:
-    """A query for the delta of a node, and the mode in which it should run; None for no delta.
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The delta of a node.
 
-    The query may read batches that ``context`` holds until the step ends.
+    :param query: gives it; it may read batches that the context holds until the step ends. None for no delta
+    :param mode: how the query should run
+    :param joined: the same rows in memory, where they are those of a join that was evaluated in the driver
     """
-    changed = context.changed()
+
+    query: str | None
+    mode: Mode
+    joined: Batch | None = None
+
+
+def delta_of(node: Linear, context: Context) -> Delta:
+    """The delta of a node; equal rows are not added up."""
     joined = joined_rows(node, context)
-    if joined is not None:
-        if not joined.rows:
-            return None, Mode.SMALL
-        # The query names the batch, which has to live until it has run.
-        context.pinned[f"joined {joined.number}"] = joined
-        return f"SELECT * FROM {context.batch_views.table(joined)}", Mode.SMALL if joined.is_small(context.limits) else Mode.LARGE
+    return _queried(node, context) if joined is None else _over(joined, context)
+
+
+def _over(joined: Batch, context: Context) -> Delta:
+    if not joined.rows:
+        return Delta(None, Mode.SMALL, joined)
+    # The query names the batch, which has to live until it has run.
+    context.pinned[f"joined {joined.number}"] = joined
+    mode = Mode.SMALL if joined.is_small(context.limits) else Mode.LARGE
+    return Delta(f"SELECT * FROM {context.batch_views.table(joined)}", mode, joined)
+
+
+def _queried(node: Linear, context: Context) -> Delta:
+    changed = context.changed()
     mode = context.mode(node.reads & changed, node.rereads)
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(node.rereads)):
         small = context.printer(Mode.SMALL)
         fetching = Fetching(small.read, single_partition=True, moved_range=small.moved_range, context=context)
         try:
             query = fetching.delta(node, changed)
-            return query, Mode.NARROW if fetching.streamed else Mode.SMALL
+            return Delta(query, Mode.NARROW if fetching.streamed else Mode.SMALL)
         except NotFetched:
             pass
-    return context.printer(mode).delta(node, changed), mode
+    return Delta(context.printer(mode).delta(node, changed), mode)
 
 
 @dataclass(frozen=True, slots=True)
