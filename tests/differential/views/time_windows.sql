@@ -86,3 +86,6 @@ select window.start, count(*) as n from t group by window(ts, '1 day');
 
 create view window_distinct as
 select window.start, count(distinct g) as n, sum(i) filter (where o) as x from t group by window(ts, '30 minutes');
+
+create view sliding_distinct as
+select window.start, count(distinct g) as n, count(distinct k) as m, count(*) as c from t group by window(ts, '20 minutes', '10 minutes');

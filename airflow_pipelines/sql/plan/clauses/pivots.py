@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.blocks.group_by import Groups, Outputs, aggregate
+from airflow_pipelines.sql.plan.blocks.group_by import aggregate
+from airflow_pipelines.sql.plan.blocks.groups import Groups, Outputs
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, is_number
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, require_only, sql, substitute

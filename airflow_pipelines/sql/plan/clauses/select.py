@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.blocks.group_by import (
-    Groups,
-    Outputs,
     aggregate,
     expand_grouping_sets,
     groups_of,
     materialize_groups,
 )
+from airflow_pipelines.sql.plan.blocks.groups import Groups, Outputs
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef
 from airflow_pipelines.sql.plan.clauses.joins import plan_from
 from airflow_pipelines.sql.plan.clauses.limits import first_rows, row_limit_of

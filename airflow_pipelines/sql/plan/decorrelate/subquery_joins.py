@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.blocks.group_by import Groups, aggregate
+from airflow_pipelines.sql.plan.blocks.group_by import aggregate
+from airflow_pipelines.sql.plan.blocks.groups import Groups
 from airflow_pipelines.sql.plan.blocks.outer_joins import equal_pairs
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, is_plain

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.blocks.group_by import Groups
+from airflow_pipelines.sql.plan.blocks.groups import Groups
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, column
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import subquery_expressions
 from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import unnest_subqueries

@@ -1,0 +1,274 @@
+"""Plans aggregates with DISTINCT: groups of equal arguments below, and above them one group for all calls of a query's group.
+
+The rows of the query and the groups of equal arguments are parts of one union. Each part has columns for its own calls and NULL in
+those of the others, which the functions pass over. A group of the union exists exactly when the query's group does: every row of
+the query is in one group of equal arguments, also when these are NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, ValueCall, linear_form, value_call
+from airflow_pipelines.sql.plan.blocks.groups import Groups, Outputs, one_aggregate, with_rereadable_input
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, column
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import distinct, substitute
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source, UnionAll
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
+
+ByValue = Mapping[exp.Expr, ValueCall]
+"""Calls that depend only on the distinct values of their arguments."""
+
+_PLAIN = re.compile(
+    r"tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|boolean|date|timestamp|timestamp_ntz"
+)
+"""Types of which a column may be counted as it is: their names say all of them."""
+_ONE = exp.Literal.number(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows over which some of a query's calls are evaluated by group.
+
+    :param node: the rows: the keys as ``k0`` and so on, and the values
+    :param values: names and types of the columns that are not keys
+    :param calls: what each of the query's calls is over these columns
+    :param gaining: whether no value of an extreme ever goes
+    """
+
+    node: Linear
+    values: ColumnTypes
+    calls: Mapping[exp.Expr, exp.Expr]
+    gaining: bool = False
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether all calls follow from accumulators, although rows go."""
+        kinds = dict(self.values)
+        forms = [(linear_form(call), kinds[next(iter(call.find_all(exp.Column))).name]) for call in self.calls.values()]
+        return all(form is not None and Accumulators().value(form, (kind,), "") is not None for form, kind in forms)
+
+
+@dataclass(slots=True)
+class _Values:
+    """Columns of rows that are not keys; equal ones are shared.
+
+    :param prefix: of their names, another one in each part of a union
+    """
+
+    prefix: str
+    found: dict[exp.Expr, tuple[str, str]] = field(default_factory=dict)
+
+    def column(self, tree: exp.Expr, kind: str) -> exp.Column:
+        """The column with the values of an expression."""
+        name, _ = self.found.setdefault(tree, (f"{self.prefix}v{len(self.found)}", kind))
+        return exp.column(name, quoted=True)
+
+    def outputs(self) -> Outputs:
+        """The columns with their expressions."""
+        return [(name, tree) for tree, (name, _) in self.found.items()]
+
+    def types(self) -> ColumnTypes:
+        """The columns with their types."""
+        return tuple(self.found.values())
+
+
+def by_distinct_values(node: Aggregate, calls: Sequence[exp.Expr]) -> ByValue | None:
+    """The calls to compute from groups of equal arguments: when some have DISTINCT, and all others are linear, MAX or MIN.
+
+    :param node: one aggregate with all calls
+    :param calls: the calls as trees of the query
+    """
+    found: dict[exp.Expr, ValueCall] = {}
+    for call, tree in zip(node.calls, calls, strict=True):
+        value = value_call(tree)
+        if value is not None and (value.distinct or call.value is None):
+            found[tree] = value
+        elif call.value is None:
+            return None
+    return found if any(value.distinct for value in found.values()) else None
+
+
+def aggregate_with_distinct(
+    block: Block, groups: Groups, by_value: ByValue, outputs: Outputs, having: exp.Expr | None
+) -> Aggregate | Select:
+    """Plan an aggregate some of whose calls have DISTINCT.
+
+    :param block: the rows; it may be changed
+    :param groups: keys and calls
+    :param by_value: the calls to compute from groups of equal arguments; all others are linear
+    :param outputs: the SELECT list, over keys and calls
+    :param having: the condition of HAVING, if there is one
+    """
+    builder, keys = block.builder, groups.keys
+    packed, names = block.as_node()
+    arguments = list(dict.fromkeys(value.arguments for value in by_value.values()))
+    linear = [call for call in groups.calls if call not in by_value]
+    if len(arguments) > 1 or linear:
+        # Several parts read the same rows, which are computed once.
+        rows = builder.rereadable(packed)
+        if rows is not packed:
+            block.replace_by(rows, names)
+    kinds = _kinds(block, [*keys, *(argument for call in groups.calls for argument in _arguments(call))])
+    summed: list[_Rows] = []
+    reread: list[_Rows] = []
+    if linear:
+        summed.append(_of_rows(block, keys, linear, kinds))
+    for argument in arguments:
+        chosen = {call: value for call, value in by_value.items() if value.arguments == argument}
+        part = _of_equal_arguments(block, keys, argument, chosen, kinds)
+        (summed if part.is_summed else reread).append(part)
+    levels = [_together(builder, summed, [kinds[key] for key in keys]), *reread] if summed else reread
+    if len(levels) > 1:
+        return _joined(builder, levels, keys, outputs, having)
+    inner, level, named = _level(builder, levels[0], keys)
+    condition = substitute(having, named) if having is not None else None
+    return _aggregate(inner, level, [(name, substitute(item, named)) for name, item in outputs], condition, levels[0])
+
+
+def _arguments(call: exp.Expr) -> list[exp.Expr]:
+    """The arguments of a call; none for ``COUNT(*)``."""
+    value = value_call(call)
+    if value is not None:
+        return list(value.arguments)
+    function = call.this if isinstance(call, exp.Filter) else call
+    found = [function.this, *function.expressions] if isinstance(function.this, exp.Expr) else function.expressions
+    return [argument for argument in found if not isinstance(argument, exp.Star)]
+
+
+def _kinds(block: Block, trees: Sequence[exp.Expr]) -> dict[exp.Expr, str]:
+    """Types of expressions over a block's rows."""
+    wanted = distinct(trees)
+    if not wanted:
+        return {}
+    found = block.builder.types(linear_to_sql(block.select([(f"t{at}", tree) for at, tree in enumerate(wanted)])))
+    return {tree: kind for tree, (_, kind) in zip(wanted, found, strict=True)}
+
+
+def _of_rows(block: Block, keys: Sequence[exp.Expr], calls: Sequence[exp.Expr], kinds: Mapping[exp.Expr, str]) -> _Rows:
+    """The rows of the query with the arguments of calls as columns."""
+    values, over = _Values("r"), {}
+    for call in calls:
+        function, condition = (call.this, call.expression.this) if isinstance(call, exp.Filter) else (call, None)
+        if isinstance(function, exp.CountIf):
+            function, value, kind = exp.Count(), _when(function.this, _ONE), "int"
+        else:
+            value, kind = _argument(type(function), _arguments(function), kinds)
+        if kind == "void":
+            # Only SOME and EVERY take a NULL without a type, and not from a column.
+            value, kind = exp.cast(value.copy(), "boolean"), "boolean"
+        over[call] = _over(function, values.column(value if condition is None else _when(condition, value), kind))
+    rows = block.select([*_named(keys), *values.outputs()])
+    return _Rows(rows, values.types(), over, gaining=block.builder.is_append_only(rows))
+
+
+def _of_equal_arguments(
+    block: Block, keys: Sequence[exp.Expr], argument: tuple[exp.Expr, ...], calls: ByValue, kinds: Mapping[exp.Expr, str]
+) -> _Rows:
+    """A stage with the groups of equal keys and arguments, whose columns are the arguments where a call takes them.
+
+    How many rows a group has, or how many of them meet a condition, is no column: most steps change it, and no call depends on it.
+    """
+    values, over, counts = _Values(block.builder.name("d")), {}, []
+    for call, value in calls.items():
+        tree, kind = _argument(value.function, argument, kinds)
+        if value.condition is not None:
+            counts.append(exp.CountIf(this=value.condition.copy()))
+            tree = _when(exp.GT(this=counts[-1], expression=exp.Literal.number(0)), tree)
+        over[call] = value.function(this=values.column(tree, kind))
+    groups = Groups(distinct([*keys, *argument]), distinct(counts))
+    scan = block.builder.stage(one_aggregate(block, groups, [*_named(keys), *values.outputs()], None))
+    return _Rows(scan, values.types(), over)
+
+
+def _named(keys: Sequence[exp.Expr]) -> Outputs:
+    return [(f"k{at}", key) for at, key in enumerate(keys)]
+
+
+def _argument(function: type[exp.Expr], arguments: Sequence[exp.Expr], kinds: Mapping[exp.Expr, str]) -> tuple[exp.Expr, str]:
+    """One value that stands for the arguments of a call, and its type. It is NULL where the function passes over the arguments."""
+    if len(arguments) == 1 and (function is not exp.Count or _PLAIN.fullmatch(kinds[arguments[0]])):
+        return arguments[0], kinds[arguments[0]]
+    # A NULL of IS NOT NULL would be taken for an argument that is NULL.
+    there = [exp.Anonymous(this="ISNOTNULL", expressions=[one.copy()]) for one in arguments]
+    return (_when(exp.and_(*there), _ONE) if there else _ONE), "int"
+
+
+def _when(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+
+
+def _over(function: exp.Expr, column: exp.Column) -> exp.Expr:
+    """A function of one argument over a column."""
+    if isinstance(function, exp.Anonymous):
+        return exp.Anonymous(this=function.this, expressions=[column])
+    return type(function)(this=column)
+
+
+def _together(builder: Builder, parts: Sequence[_Rows], key_kinds: Sequence[str]) -> _Rows:
+    """The union of rows, each with the keys and with the values of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    keys = [(f"k{at}", kind) for at, kind in enumerate(key_kinds)]
+    values = tuple(value for part in parts for value in part.values)
+    selects = []
+    for part in parts:
+        rows = _as_select(part.node, builder)
+        nothing = {name: f"CAST(NULL AS {kind})" for name, kind in values}
+        texts = nothing | {item.name: item.text for item in rows.items}
+        selects.append(replace(rows, items=tuple(Item(name, texts[name]) for name, _ in (*keys, *values))))
+    calls = {call: over for part in parts for call, over in part.calls.items()}
+    union = UnionAll(tuple(selects), (*keys, *values))
+    return _Rows(union, values, calls, gaining=any(part.gaining for part in parts))
+
+
+def _as_select(node: Linear, builder: Builder) -> Select:
+    if isinstance(node, Select):
+        return node
+    alias = builder.name("u")
+    return Select((Source(alias, node),), tuple(Item(name, f"{quote(alias)}.{quote(name)}") for name in node.columns))
+
+
+def _level(builder: Builder, rows: _Rows, keys: Sequence[exp.Expr]) -> tuple[Block, Groups, dict[exp.Expr, exp.Expr]]:
+    """Rows as a block, its groups, and what replaces the query's keys and calls there."""
+    alias = builder.name("d")
+    inner = Block(builder, frozenset((alias, name) for name in rows.node.columns))
+    inner.add(alias, rows.node)
+    here: dict[exp.Expr, exp.Expr] = {exp.column(name, quoted=True): column((alias, name)) for name in rows.node.columns}
+    named: dict[exp.Expr, exp.Expr] = {key: column((alias, f"k{at}")) for at, key in enumerate(keys)}
+    named |= {call: substitute(over, here) for call, over in rows.calls.items()}
+    return inner, Groups([named[key] for key in keys], distinct(named[call] for call in rows.calls)), named
+
+
+def _aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None, rows: _Rows) -> Aggregate:
+    return with_rereadable_input(block, one_aggregate(block, groups, outputs, having, gaining=rows.gaining))
+
+
+def _joined(
+    builder: Builder, levels: Sequence[_Rows], keys: Sequence[exp.Expr], outputs: Outputs, having: exp.Expr | None
+) -> Select:
+    """Aggregates over the same groups, of which some have to read rows again, joined by the keys."""
+    whole = Block(builder, frozenset())
+    replaced: dict[exp.Expr, exp.Expr] = {}
+    for number, rows in enumerate(levels):
+        inner, level, named = _level(builder, rows, keys)
+        alias = builder.name("p")
+        members = [*level.keys, *level.calls]
+        scan = builder.stage(_aggregate(inner, level, [(f"g{at}", tree) for at, tree in enumerate(members)], None, rows))
+        whole.required = whole.required | {(alias, name) for name in scan.columns}
+        whole.add(alias, scan)
+        found = {tree: column((alias, f"g{members.index(now)}")) for tree, now in named.items()}
+        for key in keys if number else ():
+            whole.filter(exp.NullSafeEQ(this=replaced[key].copy(), expression=found[key].copy()))
+        replaced = {**found, **replaced}
+    if having is not None:
+        whole.filter(substitute(having, replaced))
+    return whole.select([(name, substitute(item, replaced)) for name, item in outputs])

@@ -1,0 +1,118 @@
+"""Plans one aggregate over the rows of a block: its keys, calls and accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, kept_value, linear_form
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substitute
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.linear import Item, Select
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
+
+Outputs = list[tuple[str, exp.Expr]]
+"""The SELECT list: names and trees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """A query with GROUP BY: its keys and calls as trees of the query.
+
+    :param sets: the grouping sets where there are several, as numbers of keys
+    """
+
+    keys: list[exp.Expr]
+    calls: list[exp.Expr]
+    sets: tuple[frozenset[int], ...] = ()
+
+
+def one_aggregate(
+    block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None, *, gaining: bool | None = None
+) -> Aggregate:
+    """One aggregate with all calls over the rows of a block.
+
+    :param block: the rows
+    :param groups: keys and calls
+    :param outputs: the SELECT list, over keys and calls
+    :param having: the condition of HAVING, if there is one
+    :param gaining: whether no value that an extreme is taken of ever goes; None where that is so only if no row ever goes
+    """
+    fields = distinct(found for part in [*groups.keys, *groups.calls] for found in part.find_all(exp.Column))
+    below: dict[exp.Expr, exp.Expr] = {found: exp.column(f"__c{at}") for at, found in enumerate(fields)}
+    rows = block.select([(f"__c{at}", found) for at, found in enumerate(fields)])
+    keys = tuple(Item(f"__k{at}", _text(key, below)) for at, key in enumerate(groups.keys))
+    named: dict[exp.Expr, exp.Expr] = {key: exp.column(f"__k{at}") for at, key in enumerate(groups.keys)}
+    named |= {call: exp.column(f"__r{at}") for at, call in enumerate(groups.calls)}
+    items = tuple(Item(name, _text(item, named)) for name, item in outputs)
+    condition = _text(having, named) if having is not None else None
+    accumulators = Accumulators(append_only=block.builder.is_append_only(rows) if gaining is None else gaining)
+    texts = [substitute(call, below) for call in groups.calls]
+    calls, key_types, input_types = _typed(block, rows, keys, texts, accumulators)
+    if any("map<" in kind for kind in key_types):
+        # Spark groups by a MAP, but cannot compare one, and affected groups are found by comparing.
+        raise NotIncremental("groups by a MAP have no incremental rule yet")
+    return Aggregate(rows, keys, key_types, calls, tuple(accumulators.found), items, condition, input_types)
+
+
+def with_rereadable_input(block: Block, node: Aggregate) -> Aggregate:
+    """An aggregate over a relation of its own when it reads rows again that would be expensive to compute in each step.
+
+    :param block: has the plan that the aggregate belongs to
+    :param node: the aggregate
+    """
+    if node.is_linear:
+        return node
+    rows = block.builder.rereadable(node.input)
+    if rows is node.input:
+        return node
+    copy = Block(block.builder, frozenset())
+    copy.add("s", rows)
+    return replace(node, input=Select(tuple(copy.sources), tuple(Item(name, f"`s`.`{name}`") for name in rows.columns)))
+
+
+def _typed(
+    block: Block, rows: Select, keys: tuple[Item, ...], calls: list[exp.Expr], accumulators: Accumulators
+) -> tuple[tuple[Call, ...], tuple[str, ...], tuple[str, ...]]:
+    """The calls with their types and, where they are linear, accumulators; types of the keys and of the rows' columns."""
+    input_types = tuple(kind for _, kind in block.builder.types(linear_to_sql(rows))) if rows.items else ()
+    if any("variant" in kind for kind in input_types):
+        # Groups are made of consolidated rows, which Spark cannot make of VARIANT.
+        raise NotIncremental("aggregates over VARIANT have no incremental rule yet")
+    forms = [linear_form(call) for call in calls]
+    arguments = [text for form in forms if form is not None for text in form.arguments if text != "*"]
+    types = _probe(block, rows, [key.text for key in keys], calls, arguments)
+    finished = []
+    for at, (call, form) in enumerate(zip(calls, forms, strict=True)):
+        result, value = types[f"r{at}"], None
+        if form is not None:
+            value = accumulators.value(form, tuple(types.get(text, "") for text in form.arguments), result)
+        finished.append(Call(f"__r{at}", sql(call), result, value, kept_value(value) if value is not None else None))
+    return tuple(finished), tuple(types[f"k{at}"] for at in range(len(keys))), input_types
+
+
+def _probe(block: Block, rows: Select, keys: list[str], calls: list[exp.Expr], arguments: list[str]) -> dict[str, str]:
+    """Types of keys (``k0`` ...), calls (``r0`` ...) and arguments (by text), as Spark sees them."""
+    wanted = {f"k{at}": f"FIRST({key})" for at, key in enumerate(keys)}
+    wanted |= {f"r{at}": sql(call) for at, call in enumerate(calls)}
+    wanted |= {argument: f"FIRST({argument})" for argument in arguments}
+    if not wanted:
+        return {}
+    items = ", ".join(f"{text} AS `p{at}`" for at, text in enumerate(wanted.values()))
+    found = block.builder.types(f"SELECT {items} FROM ({linear_to_sql(rows)})")
+    return {name: kind for name, (_, kind) in zip(wanted, found, strict=True)}
+
+
+def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
+    """A tree's text with names replaced.
+
+    :raises NotIncremental: when a column of the query is left
+    """
+    result = substitute(tree, names)
+    for found in result.find_all(exp.Column):
+        if found.table:
+            raise NotIncremental(f"{sql(found)} is neither grouped nor aggregated as far as the planner sees")
+    return sql(result)
