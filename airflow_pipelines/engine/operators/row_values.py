@@ -1,4 +1,5 @@
-"""Values of rows that are in memory: columns as they are, and expressions, which Spark evaluates once for each distinct value.
+"""Values of rows that are in memory: columns as they are, windows of time, and expressions, which Spark evaluates once for each
+distinct value.
 
 Many rows have few distinct times, names and prices, and an expression of one column is one function of it. So a column is sent to
 Spark as its distinct values, columns side by side, and what comes back is spread over the rows.
@@ -19,6 +20,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.time_windows import TimeWindows
 from airflow_pipelines.program.names import quote
 
 _ROW = "__row"
@@ -40,12 +42,12 @@ class RowValues:
 
 
 def needs_spark(texts: Sequence[str], columns: Sequence[str]) -> bool:
-    """Whether one of some texts is more than a column.
+    """Whether one of some texts is more than a column, or windows of a time.
 
     :param texts: SQL over columns
     :param columns: their names
     """
-    return any(_bare(text) not in columns for text in texts)
+    return any(_bare(text) not in columns and TimeWindows.of(text) is None for text in texts)
 
 
 def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> RowValues | None:
@@ -64,7 +66,7 @@ def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context
     if not windows:
         found = _of_each(rows, schema, others, context)
         return None if found is None else RowValues(None, found)
-    expanded = _expanded(rows, schema, windows[0], context)
+    expanded = _windows(rows, windows[0], context) or _expanded(rows, schema, windows[0], context)
     if expanded is None:
         return None
     places, values = expanded
@@ -76,6 +78,17 @@ def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context
         return None
     at = pa.array((np.cumsum(there) - 1)[places])
     return RowValues(pa.array(places), {**{text: column.take(at) for text, column in found.items()}, windows[0]: values})
+
+
+def _windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
+    """What :func:`_expanded` gives, for windows that are computed here; None for others, and for very many."""
+    windows = TimeWindows.of(text)
+    if windows is None or windows.column not in rows.column_names:
+        return None
+    if windows.overlapping * rows.num_rows > context.limits.added_up_rows:
+        return None
+    found = windows.of_rows(rows[windows.column])
+    return None if found is None else (found.rows, found.windows)
 
 
 def _of_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:

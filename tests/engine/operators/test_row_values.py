@@ -73,7 +73,7 @@ def evaluated(context: Context) -> list[int]:
 
 
 def test_columns_need_no_spark(context: Context) -> None:
-    assert not needs_spark(["a", "(a)", "((b))"], ["a", "b"])
+    assert not needs_spark(["a", "(a)", "((b))", "window(a, '1 second')"], ["a", "b"])
     assert needs_spark(["a", "a + 1"], ["a", "b"])
     assert needs_spark(["(a) + (b)"], ["a", "b"])
     found = row_values(rows(), SCHEMA, ["(a)", "b"], context)
@@ -103,11 +103,14 @@ def test_an_expression_of_several_columns_is_evaluated_for_all_rows(context: Con
     assert evaluated(context) == [len(ROWS)]
 
 
-def test_windows_give_none_one_or_several_rows(context: Context) -> None:
-    found = row_values(rows(), SCHEMA, ["WINDOW(t, '4 seconds', '2 seconds')", "a", "a + 1"], context)
+@pytest.mark.parametrize(
+    ("window", "queries"), [("WINDOW(t, '4 seconds', '2 seconds')", 1), ("WINDOW(t, '0 hours 4 seconds', '2 seconds')", 2)]
+)
+def test_windows_give_none_one_or_several_rows(context: Context, window: str, queries: int) -> None:
+    found = row_values(rows(), SCHEMA, [window, "a", "a + 1"], context)
     assert found is not None
     assert found.rows is not None
-    starts = [value["start"] for value in found.columns["WINDOW(t, '4 seconds', '2 seconds')"].to_pylist()]
+    starts = [value["start"] for value in found.columns[window].to_pylist()]
     places = found.rows.to_pylist()
     wanted = [
         (place, at(start))
@@ -119,10 +122,11 @@ def test_windows_give_none_one_or_several_rows(context: Context) -> None:
     assert sorted(zip(places, starts, strict=True)) == wanted
     assert found.columns["a"].to_pylist() == [ROWS[place][0] for place in places]
     assert found.columns["a + 1"].to_pylist() == [None if ROWS[place][0] is None else ROWS[place][0] + 1 for place in places]
+    assert len(evaluated(context)) == queries
 
 
 @pytest.mark.parametrize(
-    "texts", [["WINDOW(t, '4 seconds')", "WINDOW(t, '5 seconds')"], ["CONCAT(a, b)"], ["WINDOW(t, '4 seconds')"]]
+    "texts", [["WINDOW(t, '4 seconds')", "WINDOW(t, '5 seconds')"], ["CONCAT(a, b)"], ["WINDOW(t, '0 hours 4 seconds')"]]
 )
 def test_two_windows_and_many_values_are_left_to_others(context: Context, texts: list[str]) -> None:
     few = Counted(context.sessions, context.batch_views, context.store, limits=Limits(small_input=3))

@@ -1,0 +1,102 @@
+"""Windows of time of a fixed length, computed in the driver: whole numbers of microseconds are added and divided."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.engine.arrow import ArrowColumn
+
+_LENGTH = r"'(?:interval\s+)?(\d{1,6})\s+(millisecond|second|minute|hour|day|week)s?'"
+_WINDOW = re.compile(rf"window\(\s*`?(\w+)`?\s*,\s*{_LENGTH}(?:\s*,\s*{_LENGTH})?(?:\s*,\s*{_LENGTH})?\s*\)", re.IGNORECASE)
+_MICROSECONDS = {
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+"""In windows, a day is 24 hours in every time zone."""
+_MOST_TIME = 2**61
+"""Greater times are left to Spark: windows around them may be too large for their type."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsOfRows:
+    """The windows that rows are in.
+
+    :param rows: for each window the place of its row
+    :param windows: structs of start and end
+    """
+
+    rows: npt.NDArray[np.int64]
+    windows: pa.StructArray
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindows:
+    """What a call of ``window`` gives; lengths are in microseconds.
+
+    :param column: the column with the time
+    :param length: how long a window is
+    :param slide: how long after the start of a window the next one starts, at most its length
+    :param start: when one of them starts, since the epoch
+    """
+
+    column: str
+    length: int
+    slide: int
+    start: int
+
+    @classmethod
+    def of(cls, text: str) -> TimeWindows | None:
+        """The windows of a call; None for anything else.
+
+        :param text: SQL
+        """
+        call = _WINDOW.fullmatch(text.strip())
+        if call is None:
+            return None
+        length = _length(call[2], call[3])
+        slide, start = (_length(call[at], call[at + 1]) if call[at] else None for at in (4, 6))
+        found = cls(call[1], length, length if slide is None else slide, start or 0)
+        return found if 0 < found.slide <= length and found.start < found.slide else None
+
+    @property
+    def overlapping(self) -> int:
+        """How many windows a row is in at most."""
+        return -(-self.length // self.slide)
+
+    def of_rows(self, times: ArrowColumn) -> WindowsOfRows | None:
+        """The windows of rows; a row without a time is in none.
+
+        :param times: the time of each row
+        :return: None where these are no timestamps, or out of the usual range
+        """
+        kind = times.type
+        if not pa.types.is_timestamp(kind) or kind.unit != "us":
+            return None
+        numbers = times.cast(pa.int64())
+        extremes = pc.min_max(numbers).as_py()
+        if any(value is not None and abs(value) > _MOST_TIME for value in extremes.values()):
+            return None
+        there = np.flatnonzero(np.asarray(numbers.is_valid()))
+        known: npt.NDArray[np.int64] = numbers.drop_null().to_numpy()
+        last = known - (known - self.start) % self.slide
+        rows = np.repeat(there, self.overlapping)
+        starts = (last[:, None] - np.arange(self.overlapping) * self.slide).ravel()
+        if self.length % self.slide:
+            inside = np.repeat(known, self.overlapping) < starts + self.length
+            rows, starts = rows[inside], starts[inside]
+        parts = [pa.array(moments).cast(kind) for moments in (starts, starts + self.length)]
+        return WindowsOfRows(rows, pa.StructArray.from_arrays(parts, fields=[pa.field("start", kind), pa.field("end", kind)]))
+
+
+def _length(number: str, unit: str) -> int:
+    return int(number) * _MICROSECONDS[unit.lower()]
