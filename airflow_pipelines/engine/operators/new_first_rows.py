@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, consolidate, shaped
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, consolidate
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.first_rows import can_rank, first_rows
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch
+from airflow_pipelines.engine.operators.passed_deltas import passed_delta
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
-from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
+from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
 from airflow_pipelines.sql.plan.ir.ranking import RankFunction, Ranking
-
-_ROWS_AT_A_TIME = 200_000
 
 
 def change_of_first_rows(node: AppendOnlyTopK, stored: Trace, context: Context) -> Batch | None:
@@ -61,7 +60,7 @@ def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | Non
     passed = passed_rows(node.source)
     columns = node.source.columns
     if passed is not None and set(columns) <= passed.columns.keys():
-        yield from _passed(passed, columns, context)
+        yield from passed_delta(passed, columns, context)
         return
     delta = delta_of(node.source, context)
     if delta.joined is not None:
@@ -69,20 +68,6 @@ def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | Non
     elif delta.query is not None:
         batch = None if delta.mode is Mode.LARGE else context.batch_bounded(delta.query, delta.mode)
         yield None if batch is None else batch.to_arrow()
-
-
-def _passed(passed: PassedRows, columns: Sequence[str], context: Context) -> Iterator[pa.Table]:
-    """The new rows of a relation, some columns of it under other names."""
-    relation = context.relations[passed.relation]
-    names = [*(passed.columns[name] for name in columns), WEIGHT]
-    for batch in relation.delta:
-        types = arrow_schema(batch.schema)
-        if batch.table is not None:
-            yield batch.table.select(names).rename_columns([*columns, WEIGHT])
-        elif batch.store is not None:
-            kept = pa.schema([types.field(name) for name in dict.fromkeys(names)])
-            for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, kept.names):
-                yield shaped(part, kept).select(names).rename_columns([*columns, WEIGHT])
 
 
 def _repeated(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Table | None:

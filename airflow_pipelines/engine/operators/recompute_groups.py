@@ -13,6 +13,7 @@ from airflow_pipelines.engine.operators.lookup_join.matching import distinct_row
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.state import Kept, StateSchema
+from airflow_pipelines.engine.operators.touched_group_totals import change_of_groups
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
@@ -47,6 +48,9 @@ class RecomputeGroupsOperator(Operator[Aggregate]):
 
 def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
     """The delta of an aggregate and of its state: new output rows of the touched groups less the stored ones."""
+    groups = change_of_groups(stage, node, known, context)
+    if groups is not None:
+        return replace(_output(stage, groups, context), states={GROUPS: groups})
     mode = context.mode(stage.reads & context.changed(), stage.reads, known)
     small = mode is Mode.SMALL
     printer = context.printer(mode)

@@ -19,6 +19,7 @@ from airflow_pipelines.sql.plan.expressions import NotIncremental
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.append_only_top_k import append_only_top_k
+from airflow_pipelines.sql.plan.passes.calls_over_rows import derive_calls_over_rows
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_form
 from airflow_pipelines.sql.plan.passes.join_graphs import derive_join_graphs
 from airflow_pipelines.sql.plan.passes.lookup_keys import derive_lookup_keys
@@ -53,6 +54,7 @@ STAGE_PASSES: tuple[StagePass, ...] = (
 )
 FINISHING_PASSES: tuple[FinishingPass, ...] = (
     mark_temporal_filters,
+    derive_calls_over_rows,
     derive_join_graphs,
     derive_lookup_keys,
     derive_rankings,

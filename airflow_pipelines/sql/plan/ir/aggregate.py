@@ -86,6 +86,18 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class CallsOverRows:
+    """The calls of an aggregate as they follow from accumulators of all rows of a group, where they do not follow from changes.
+
+    :param calls: in the order of the aggregate's calls
+    :param accumulators: what they are computed from
+    """
+
+    calls: tuple[Call, ...]
+    accumulators: tuple[Accumulator, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """GROUP BY: ``keys`` are named expressions over ``input``'s columns; ``items`` and ``having`` read keys and calls by name.
 
@@ -103,6 +115,8 @@ class Aggregate:
     """Types of ``input``'s columns."""
     lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
     """Derived by a pass over finished stages: how the input's rows of some groups are looked up."""
+    over_rows: CallsOverRows | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
+    """Derived by a pass over finished stages, for an aggregate that is not linear."""
 
     keeps_contents: ClassVar[bool] = False
     append_only: ClassVar[bool] = False

@@ -1,0 +1,31 @@
+"""The new rows of a relation, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows
+
+_ROWS_AT_A_TIME = 200_000
+
+
+def passed_delta(passed: PassedRows, columns: Sequence[str], context: Context) -> Iterator[pa.Table]:
+    """Some columns of the rows that a step adds to a relation, and takes away from it, with their weights; some rows at a time.
+
+    :param passed: the relation, and its columns by the names that they get
+    :param columns: which of these names
+    :param context: has the rows
+    """
+    names = [*(passed.columns[name] for name in columns), WEIGHT]
+    for batch in context.relations[passed.relation].delta:
+        if batch.table is not None:
+            yield batch.table.select(names).rename_columns([*columns, WEIGHT])
+        elif batch.store is not None:
+            types = arrow_schema(batch.schema)
+            kept = pa.schema([types.field(name) for name in dict.fromkeys(names)])
+            for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, kept.names):
+                yield shaped(part, kept).select(names).rename_columns([*columns, WEIGHT])

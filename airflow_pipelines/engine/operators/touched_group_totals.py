@@ -1,0 +1,122 @@
+"""Computes touched groups anew in the driver, from all of their rows: what Spark is asked for are expressions only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructField, StructType
+
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, can_group, consolidate, consolidate_groupable
+from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.operators.column_totals import ColumnTotals, column_totals
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.group_outputs import output_delta
+from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, matching_table
+from airflow_pipelines.engine.operators.merged_groups import merged_groups
+from airflow_pipelines.engine.operators.passed_deltas import passed_delta
+from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate
+from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows
+from airflow_pipelines.sql.plan.ir.stage import Stage
+
+
+def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Context) -> Batch | None:
+    """How the output rows of the groups that a step touches change.
+
+    :param stage: the aggregate's stage
+    :param node: the aggregate
+    :param known: the output rows before the step, with the keys of their groups
+    :param context: has the input's rows
+    :returns: rows of ``known``; None where keys are expressions, calls do not follow from accumulators, there is HAVING, or so many
+        rows that they are not for one process
+    """
+    if node.over_rows is None or node.having is not None:
+        return None
+    whole = replace(node, calls=node.over_rows.calls, accumulators=node.over_rows.accumulators)
+    totals = ColumnTotals.of(whole)
+    if totals is None or totals.relation is None or not all(key in totals.columns for key in totals.keys):
+        return None
+    if len(set(totals.keys)) < len(totals.keys):
+        return None
+    passed = PassedRows(totals.relation, totals.columns)
+    names = dict(zip((key.name for key in node.keys), totals.keys, strict=True))
+    changed = _changed_rows(passed, [*names.values(), *_values(totals)], context)
+    if changed is None:
+        return None
+    groups = distinct_rows({key: changed[column] for key, column in names.items()})
+    rows = _rows_of(passed, groups, names, changed, context)
+    stored = matching_batch(known.batches, known.schema, groups, context.limits)
+    if rows is None or stored is None:
+        return None
+    fresh = _output_rows(whole, stage, totals, rows, known.schema, context)
+    if fresh is None:
+        return None
+    gone = stored.to_arrow()
+    gone = gone.set_column(gone.num_columns - 1, fresh.schema.field(WEIGHT), pc.negate(gone[WEIGHT]))
+    return context.spill_if_large(Batch.in_memory(known.schema, consolidate(pa.concat_tables([fresh, gone]))))
+
+
+def _values(totals: ColumnTotals) -> list[str]:
+    """The columns that accumulators read."""
+    words = {word for _, text in totals.totals if text is not None for word in re.findall(r"\w+", text)}
+    return [name for name in totals.columns if name in words]
+
+
+def _changed_rows(passed: PassedRows, columns: Sequence[str], context: Context) -> pa.Table | None:
+    """The rows that come and go, some columns of them; None for none and for too many."""
+    parts: list[pa.Table] = []
+    for part in passed_delta(passed, list(dict.fromkeys(columns)), context):
+        parts.append(part)
+        if sum(each.num_rows for each in parts) > context.limits.fan_out:
+            return None
+    return pa.concat_tables(parts) if parts else None
+
+
+def _rows_of(passed: PassedRows, groups: pa.Table, names: Mapping[str, str], changed: pa.Table, context: Context) -> Batch | None:
+    """The rows of some groups as they are after the step; None where they cannot be looked up.
+
+    :param groups: the keys by their names
+    :param names: the columns of the changed rows by the names of the keys
+    """
+    before = context.relations[passed.relation].before
+    rows = changed
+    if any(batch.rows for batch in before.batches):
+        wanted = groups.rename_columns([passed.columns[names[key]] for key in groups.column_names])
+        columns = [passed.columns[name] for name in changed.column_names if name != WEIGHT]
+        found = matching_table(before.batches, wanted, [*dict.fromkeys(columns), WEIGHT], context.limits)
+        if found is None:
+            return None
+        stored = pa.table([*(found[column] for column in columns), found[WEIGHT]], names=changed.column_names)
+        rows = pa.concat_tables([stored, changed])
+    if not can_group(rows.drop_columns([WEIGHT]).schema):
+        return None
+    kinds = StructType(
+        [StructField(name, before.schema[passed.columns[name]].dataType) for name in rows.column_names if name != WEIGHT]
+    )
+    return Batch.in_memory(weighted(kinds), consolidate_groupable(rows))
+
+
+def _output_rows(
+    node: Aggregate, stage: Stage, totals: ColumnTotals, rows: Batch, schema: StructType, context: Context
+) -> pa.Table | None:
+    """Keys and output rows of all groups of some rows."""
+    columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
+    columns += [(accumulator.name, accumulator.type) for accumulator in node.accumulators]
+    kept = weighted(struct_of(tuple(columns)))
+    own = replace(totals, relation=None, columns={name: name for name in rows.to_arrow().column_names if name != WEIGHT})
+    added = column_totals(own, (rows,), kept, context)
+    if added is None:
+        return None
+    names = [key.name for key in node.keys]
+    groups = merged_groups(added, (), names, (*node.accumulators, Accumulator(WEIGHT, "BIGINT", WEIGHT)))
+    shown = None if groups is None else output_delta(stage, node, groups, kept, context, had_output=False)
+    if shown is None:
+        return None
+    # Each group is there, and all are in order.
+    found = [*(added.to_arrow()[name] for name in names), *shown.columns]
+    return pa.table(found, schema=arrow_schema(schema))
