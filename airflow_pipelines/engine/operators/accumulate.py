@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.operators.column_totals import ColumnTotals, column_totals
+from airflow_pipelines.engine.operators.column_totals import ColumnTotals, united_totals
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.group_outputs import output_delta
@@ -70,10 +70,10 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     had_output = not is_first and (not node.keys or bool(known.batches))
     # Of few groups one query gives all.
     is_little = mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny
-    totals = ColumnTotals.of(node) if delta.joined is None else ColumnTotals.of_input(node)
+    parts = _rows_in_memory(node, delta, context)
     batch = None
-    if totals is not None and not (is_little and totals.needs_spark):
-        batch = column_totals(totals, _rows_in_memory(totals, delta, context), known.schema, context)
+    if parts and not (is_little and any(totals.needs_spark for totals, _ in parts)):
+        batch = united_totals(parts, known.schema, context)
     if batch is None and not is_little:
         if mode is Mode.LARGE and not known.batches and not had_output:
             return _first(stage, node, change, known.schema, context)
@@ -94,11 +94,14 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     return _split(stage, node, context.collect(_outputs(node, merged, had_output=had_output), mode), known.schema)
 
 
-def _rows_in_memory(totals: ColumnTotals, delta: Delta, context: Context) -> Sequence[Batch]:
-    """The rows that are added up."""
-    if totals.relation is not None:
-        return context.relations[totals.relation].delta
-    return () if delta.joined is None else (delta.joined,)
+def _rows_in_memory(node: Aggregate, delta: Delta, context: Context) -> Sequence[tuple[ColumnTotals, Sequence[Batch]]]:
+    """What the driver adds up, and the rows of which it does so; nothing where it cannot."""
+    if delta.joined is not None:
+        of_input = ColumnTotals.of_input(node)
+        return [] if of_input is None else [(of_input, [delta.joined])]
+    of_rows = ColumnTotals.of(node)
+    parts = ColumnTotals.of_parts(node) if of_rows is None else (of_rows,)
+    return [(totals, context.relations[totals.relation].delta) for totals in parts if totals.relation is not None]
 
 
 def _in_driver(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome | None:

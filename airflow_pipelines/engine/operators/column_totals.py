@@ -20,7 +20,7 @@ from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.row_values import needs_spark, row_values
-from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total
+from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total, UnionPart
 from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
 
@@ -37,12 +37,14 @@ class ColumnTotals:
     :param columns: their columns by the names in the aggregate's input
     :param keys: the texts of the groups' keys
     :param totals: the accumulators, each with the text of its value; None for the number of rows
+    :param absent: the names of the accumulators for which the rows have no values
     """
 
     relation: str | None
     columns: Mapping[str, str]
     keys: tuple[str, ...]
     totals: tuple[tuple[Accumulator, str | None], ...]
+    absent: frozenset[str] = frozenset()
 
     @property
     def texts(self) -> list[str]:
@@ -67,6 +69,33 @@ class ColumnTotals:
         words = {word for text in found.texts for word in re.findall(r"\w+", text)}
         computed = {item.name for item in node.input.items} - rows.columns.keys()
         return None if computed & words else found
+
+    @classmethod
+    def of_parts(cls, node: Aggregate) -> tuple[ColumnTotals, ...]:
+        """What an aggregate adds up of the rows of each of several relations; nothing where that is not for the driver.
+
+        :param node: the aggregate
+        """
+        whole = cls._of_columns(node, None, {name: name for name in node.input.columns})
+        if whole is None:
+            return ()
+        parts = [whole._of_part(part, node.key_types) for part in node.union_parts]
+        found = tuple(part for part in parts if part is not None)
+        return found if len(found) == len(parts) else ()
+
+    def _of_part(self, part: UnionPart, key_types: Sequence[str]) -> ColumnTotals | None:
+        """The same of one part of the rows, whose columns are values over those of a relation."""
+        texts = [*self.keys, *(text for _, text in self.totals if text is not None)]
+        keys = [part.values.get(key) for key in self.keys]
+        if any(text not in part.values for text in texts) or None in keys:
+            return None
+        if any(
+            _FLOATING.search(kind) and part.values[key] not in part.columns for key, kind in zip(self.keys, key_types, strict=True)
+        ):
+            return None
+        totals = tuple((accumulator, None if text is None else part.values[text]) for accumulator, text in self.totals)
+        absent = frozenset(accumulator.name for accumulator, text in self.totals if text is not None and part.values[text] is None)
+        return ColumnTotals(part.relation, part.columns, tuple(key for key in keys if key is not None), totals, absent)
 
     @classmethod
     def of_input(cls, node: Aggregate) -> ColumnTotals | None:
@@ -105,33 +134,54 @@ def column_totals(totals: ColumnTotals, batches: Sequence[Batch], schema: Struct
     :param context: runs queries
     :returns: in memory; None where Arrow cannot group by a key, and where there is too much of it for one process
     """
+    return united_totals([(totals, batches)], schema, context)
+
+
+def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema: StructType, context: Context) -> Batch | None:
+    """What the rows of all parts of an aggregate's input add to its accumulators, by group.
+
+    :param parts: what is added up of which rows, the same keys and accumulators in each part
+    :param schema: see :func:`column_totals`
+    :param context: see :func:`column_totals`
+    :returns: see :func:`column_totals`
+    """
     target = arrow_schema(schema)
-    if sum(batch.rows for batch in batches) > context.limits.added_up_rows:
+    if sum(batch.rows for _, batches in parts for batch in batches) > context.limits.added_up_rows:
         return None
+    (totals, _), *_ = parts
     if not all(_can_group(target.field(at).type) for at in range(len(totals.keys))):
         return None
     merges = {**{accumulator.name: accumulator.merge for accumulator, _ in totals.totals}, WEIGHT: Merge.SUM}
-    words = {word for text in totals.texts for word in re.findall(r"\w+", text)}
-    columns = {name: column for name, column in totals.columns.items() if name in words}
-    if not batches:
-        return None
-    kinds = StructType([StructField(name, batches[0].schema[column].dataType) for name, column in columns.items()])
     found: pa.Table | None = None
-    for part in _parts(batches, columns):
-        units = _units(part)
-        values = None if units is None else row_values(units.drop_columns([WEIGHT]), kinds, totals.texts, context)
-        if units is None or values is None:
-            return None
-        weights = units[WEIGHT] if values.rows is None else units[WEIGHT].take(values.rows)
-        added = _added_up(values.columns, weights, totals, target)
-        found = added if found is None else merge_groupable(pa.concat_tables([found, added]), merges)
-        if found.num_rows > context.limits.small_rows:
-            return None
+    for part, batches in parts:
+        for added in _totals_of_rows(part, batches, target, context) if batches else ():
+            if added is None:
+                return None
+            found = added if found is None else merge_groupable(pa.concat_tables([found, added]), merges)
+            if found.num_rows > context.limits.small_rows:
+                return None
     if found is None:
         return None
     keys = [_joined([found[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))]
     columns_found = [*keys, *(found[name] for name in target.names[len(totals.keys) :])]
     return Batch.in_memory(schema, pa.table(columns_found, names=target.names))
+
+
+def _totals_of_rows(
+    totals: ColumnTotals, batches: Sequence[Batch], target: pa.Schema, context: Context
+) -> Iterator[pa.Table | None]:
+    """The groups of rows, some rows at a time, the keys taken apart; None where there are too many rows."""
+    words = {word for text in totals.texts for word in re.findall(r"\w+", text)}
+    columns = {name: column for name, column in totals.columns.items() if name in words}
+    kinds = StructType([StructField(name, batches[0].schema[column].dataType) for name, column in columns.items()])
+    for part in _parts(batches, columns):
+        units = _units(part)
+        values = None if units is None else row_values(units.drop_columns([WEIGHT]), kinds, totals.texts, context)
+        if units is None or values is None:
+            yield None
+            return
+        weights = units[WEIGHT] if values.rows is None else units[WEIGHT].take(values.rows)
+        yield _added_up(values.columns, weights, totals, target)
 
 
 def _key_types(totals: ColumnTotals, target: pa.Schema) -> list[pa.DataType]:
@@ -204,8 +254,11 @@ def _added_up(values: Mapping[str, ArrowColumn], weights: ArrowColumn, totals: C
     wanted: list[tuple[str | list[str], str]] = [([], "count_all")] if inserts else [(WEIGHT, "sum")]
     number = "count_all" if inserts else f"{WEIGHT}_sum"
     columns[WEIGHT] = weights
-    names: list[str] = []
+    names: list[str | None] = []
     for place, (accumulator, value_text) in enumerate(totals.totals):
+        if accumulator.name in totals.absent:
+            names.append(None)
+            continue
         total = accumulator.column_total.total if accumulator.column_total is not None else Total.ROWS
         if value_text is None or total is Total.ROWS:
             names.append(number)
@@ -223,8 +276,9 @@ def _added_up(values: Mapping[str, ArrowColumn], weights: ArrowColumn, totals: C
     grouped = pa.table(columns).group_by(keys, use_threads=False).aggregate(wanted)
     found: dict[str, ArrowColumn] = {name: grouped[name] for name in keys}
     for name, (accumulator, _) in zip(names, totals.totals, strict=True):
+        kind = target.field(accumulator.name).type
+        column = pa.nulls(grouped.num_rows, kind) if name is None else grouped[name].cast(kind)
         # The sum of no values is NULL.
-        column = grouped[name].fill_null(0) if accumulator.merge is Merge.SUM else grouped[name]
-        found[accumulator.name] = column.cast(target.field(accumulator.name).type)
+        found[accumulator.name] = column.fill_null(pa.scalar(0, kind)) if accumulator.merge is Merge.SUM else column
     found[WEIGHT] = grouped[number]
     return pa.table(found)

@@ -29,6 +29,7 @@ from airflow_pipelines.sql.plan.passes.rankings import derive_rankings
 from airflow_pipelines.sql.plan.passes.store_inexact_answers import store_inexact_answers
 from airflow_pipelines.sql.plan.passes.strip_aliases import strip_aliases
 from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
+from airflow_pipelines.sql.plan.passes.union_parts import derive_union_parts
 from airflow_pipelines.sql.plan.passes.unique_source_names import unique_source_names
 from airflow_pipelines.sql.plan.verify import require_same, without_given_names
 from airflow_pipelines.sql.syntax.dialect import parse_query
@@ -58,6 +59,7 @@ FINISHING_PASSES: tuple[FinishingPass, ...] = (
     derive_join_graphs,
     derive_lookup_keys,
     derive_rankings,
+    derive_union_parts,
 )
 
 

@@ -119,12 +119,12 @@ def test_many_rows_of_few_groups_are_added_up_without_spark(sessions: SparkSessi
     added_up: list[int | None] = []
 
     def noted(*given: Any) -> Any:
-        batch = column_totals(*given)
+        batch = united_totals(*given)
         added_up.append(None if batch is None else batch.rows)
         return batch
 
-    column_totals = accumulate.column_totals
-    monkeypatch.setattr(accumulate, "column_totals", noted)
+    united_totals = accumulate.united_totals
+    monkeypatch.setattr(accumulate, "united_totals", noted)
     views = {
         "totals": "select s, o, count(*) as n, count(b) as c, sum(k) as x, sum(b) as y, avg(d) as z from t group by s, o",
         "shown": "select s, sum(d) as x from t group by s having sum(d) > 0",

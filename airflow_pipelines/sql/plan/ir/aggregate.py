@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
@@ -98,6 +98,20 @@ class CallsOverRows:
 
 
 @dataclass(frozen=True, slots=True)
+class UnionPart:
+    """Rows of one relation that are a part of an aggregate's input.
+
+    :param relation: its name
+    :param columns: columns of it by the names that they have in ``values``
+    :param values: by column of the aggregate's input, SQL over ``columns``; None where it is NULL in all rows
+    """
+
+    relation: str
+    columns: Mapping[str, str]
+    values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """GROUP BY: ``keys`` are named expressions over ``input``'s columns; ``items`` and ``having`` read keys and calls by name.
 
@@ -117,6 +131,8 @@ class Aggregate:
     """Derived by a pass over finished stages: how the input's rows of some groups are looked up."""
     over_rows: CallsOverRows | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
     """Derived by a pass over finished stages, for an aggregate that is not linear."""
+    union_parts: tuple[UnionPart, ...] = field(default=(), compare=False, repr=False, metadata=DERIVED)
+    """Derived by a pass over finished stages, for an aggregate over rows of several relations."""
 
     keeps_contents: ClassVar[bool] = False
     append_only: ClassVar[bool] = False

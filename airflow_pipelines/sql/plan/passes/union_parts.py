@@ -1,0 +1,79 @@
+"""Derives of which relations' rows the input of an aggregate consists, where it is a union."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.expression_trees import parse_expression
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, UnionPart
+from airflow_pipelines.sql.plan.ir.linear import Linear, Select, UnionAll
+from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
+from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
+
+
+def derive_union_parts(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
+    """Put the parts of an aggregate's input into it.
+
+    :param stage: a stage that no pass changes any more
+    """
+    if not isinstance(stage.node, Aggregate):
+        return stage
+    return replace(stage, node=replace(stage.node, union_parts=union_parts(stage.node.input)))
+
+
+def union_parts(node: Select) -> tuple[UnionPart, ...]:
+    """The parts of a block over a union; none where it is anything else, or a part does more than to compute columns of a relation.
+
+    :param node: the input of an aggregate
+    """
+    if len(node.sources) != 1 or node.where is not None or node.laterals or node.temporal_filters:
+        return ()
+    (source,) = node.sources
+    if not isinstance(source.node, UnionAll):
+        return ()
+    places = {f"{quote(source.alias)}.{quote(name)}": place for place, name in enumerate(source.node.columns)}
+    if not all(item.text in places for item in node.items):
+        return ()
+    wanted = {item.name: places[item.text] for item in node.items}
+    parts = [_part(part, wanted) for part in source.node.parts]
+    found = tuple(part for part in parts if part is not None)
+    return found if len(found) == len(parts) else ()
+
+
+def _part(node: Linear, wanted: Mapping[str, int]) -> UnionPart | None:
+    """One part of a union.
+
+    :param wanted: which of its columns those of the aggregate's input are
+    """
+    match node:
+        case Select(sources=(source,), where=None, laterals=(), temporal_filters=()):
+            below = passed_rows(source.node)
+        case _:
+            return None
+    if below is None:
+        return None
+    names = {column: f"__u{at}" for at, column in enumerate(below.columns)}
+    values: dict[str, str | None] = {}
+    for name, place in wanted.items():
+        try:
+            tree = parse_expression(node.items[place].text)
+        except SyntaxFailure:
+            return None
+        if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Null):
+            values[name] = None
+            continue
+        if not all(column.table == source.alias and len(column.parts) == 2 and column.name in names for column in _columns(tree)):
+            return None
+        renamed = tree.transform(lambda part: exp.column(names[part.name]) if isinstance(part, exp.Column) else part)
+        values[name] = renamed.sql(dialect=DIALECT)
+    return UnionPart(below.relation, {names[column]: stored for column, stored in below.columns.items()}, values)
+
+
+def _columns(tree: exp.Expr) -> list[exp.Column]:
+    return list(tree.find_all(exp.Column))
