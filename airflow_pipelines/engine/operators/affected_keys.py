@@ -16,6 +16,7 @@ from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import matching_batch, wanted_of
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.operators.session_changes import change_of_sessions
 from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
@@ -42,6 +43,10 @@ def _evaluated(stage: Stage, node: AffectedKeys, context: Context, stored: Trace
     """
     if not node.key_types:
         return _recomputed(stage, node, context, stored if stored is not None else Trace(weighted(stage_schema(stage))))
+    if node.session_totals is not None and not node.remembered:
+        change = change_of_sessions(node.sources[0].node, node.session_totals, weighted(stage_schema(stage)), context)
+        if change is not None:
+            return Outcome(context.spill_if_large(change), consolidated=True)
     changed = context.changed()
     mode = context.mode(stage.reads & changed, stage.reads)
     if all(not context.relations[name].before.batches for name in stage.reads):

@@ -181,7 +181,7 @@ def _totals_of_rows(
             yield None
             return
         weights = units[WEIGHT] if values.rows is None else units[WEIGHT].take(values.rows)
-        yield _added_up(values.columns, weights, totals, target)
+        yield totals_by_group(values.columns, weights, totals, target)
 
 
 def _key_types(totals: ColumnTotals, target: pa.Schema) -> list[pa.DataType]:
@@ -242,8 +242,14 @@ def _joined(parts: Sequence[pa.ChunkedArray], kind: pa.DataType) -> ArrowColumn:
     return pa.StructArray.from_arrays(cast, fields=list(kind), mask=pc.invert(there))
 
 
-def _added_up(values: Mapping[str, ArrowColumn], weights: ArrowColumn, totals: ColumnTotals, target: pa.Schema) -> pa.Table:
-    """The groups of rows of the weights 1 and -1, with accumulators; the keys are taken apart."""
+def totals_by_group(values: Mapping[str, ArrowColumn], weights: ArrowColumn, totals: ColumnTotals, target: pa.Schema) -> pa.Table:
+    """The groups of rows with their accumulators and numbers of rows; keys that are structs are taken apart.
+
+    :param values: the values of all keys and accumulators, by their texts
+    :param weights: 1 or -1 for each row
+    :param totals: what is added up
+    :param target: the types of keys, which come first, and of accumulators
+    """
     inserts = bool(pc.all(pc.equal(weights, 1)).as_py()) if len(weights) else True
     goes = None if inserts else pc.less(weights, 0)
     columns: dict[str, ArrowColumn] = {}

@@ -50,7 +50,7 @@ def first_rows(table: pa.Table, ranking: Ranking, most: int) -> FirstRows:
     :param ranking: gives the places
     :param most: the last place that is taken
     """
-    groups = _groups(table, ranking)
+    groups = group_numbers(table, ranking.partition)
     rows = np.argsort(groups, kind="stable")
     begins = _begins([groups[rows]])
     ordered = _Ordered(rows, begins, begins)
@@ -79,10 +79,14 @@ class _Ordered:
     distinct: _Flags
 
 
-def _groups(table: pa.Table, ranking: Ranking) -> _Numbers:
-    """A number for each row, equal for the rows of a group."""
+def group_numbers(table: pa.Table, names: Sequence[str]) -> _Numbers:
+    """A number for each row, the same for rows that agree in some columns.
+
+    :param table: rows in canonical form
+    :param names: the columns, of types that can be looked up
+    """
     total, spread = np.zeros(table.num_rows, np.int64), 1
-    for name in ranking.partition:
+    for name in names:
         column = table[name]
         values = _float_bits(column) if pa.types.is_floating(column.type) else column
         codes = pc.dictionary_encode(values).unify_dictionaries()

@@ -11,6 +11,7 @@ from airflow_pipelines.sql.plan.blocks.distinct_calls import aggregate_with_dist
 from airflow_pipelines.sql.plan.blocks.grouping_sets import grouping_sets, in_sets, is_session, over_sets
 from airflow_pipelines.sql.plan.blocks.groups import Groups, Outputs, one_aggregate, with_rereadable_input
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, is_key_type
+from airflow_pipelines.sql.plan.blocks.session_totals import session_totals
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, is_generator, require_row_or_group
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
@@ -88,7 +89,9 @@ def _sessions(block: Block, node: Aggregate) -> AffectedKeys:
     having = f" WHERE {node.having}" if node.having else ""
     query = f"SELECT {items} FROM ({groups_over(node, f'SELECT {columns} FROM {quote(source)}')}){having}"
     rows = KeyedSource(source, block.builder.rereadable(node.input), tuple(key for key, _ in keyed))
-    return AffectedKeys((rows,), query, node.columns, tuple(kind for _, kind in keyed), Shape.WINDOW)
+    # The keys by which rows are found have to be those by which they are grouped.
+    totals = session_totals(node) if len(keyed) == len(node.keys) - 1 else None
+    return AffectedKeys((rows,), query, node.columns, tuple(kind for _, kind in keyed), Shape.WINDOW, session_totals=totals)
 
 
 def materialize_groups(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.Expr, exp.Expr]:

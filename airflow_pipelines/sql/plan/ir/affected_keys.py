@@ -10,6 +10,7 @@ from typing import ClassVar
 from airflow_pipelines.sql.plan.ir.description import DERIVED
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
+from airflow_pipelines.sql.plan.ir.session_totals import SessionTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class AffectedKeys:
     append_only: ClassVar[bool] = False
     remembered_lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
     """Derived by a pass over finished stages: how the stored answers of some keys are looked up."""
+    session_totals: SessionTotals | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
+    """The same as the query says, where it groups the only source's rows by session and does nothing else."""
 
     @property
     def reads(self) -> frozenset[str]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, kept_value, linear_form
-from airflow_pipelines.sql.plan.expression_trees import parse_expression
-from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call, CallsOverRows
+from airflow_pipelines.sql.plan.blocks.calls_over_rows import calls_over_rows
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 
 
 def derive_calls_over_rows(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
@@ -22,28 +20,3 @@ def derive_calls_over_rows(stage: Stage, _markers: Mapping[str, Marker]) -> Stag
     if not isinstance(node, Aggregate) or node.is_linear:
         return stage
     return replace(stage, node=replace(node, over_rows=calls_over_rows(node)))
-
-
-def calls_over_rows(node: Aggregate) -> CallsOverRows | None:
-    """The calls of an aggregate over all rows of a group.
-
-    :param node: the aggregate
-    :returns: None when one of them does not follow from accumulators even then, or is of an expression
-    """
-    kinds = dict(zip(node.input.columns, node.input_types, strict=False))
-    # Of rows that are all there, none is lost.
-    accumulators = Accumulators(append_only=True)
-    calls = [_over_rows(call, kinds, accumulators) for call in node.calls]
-    found = tuple(call for call in calls if call is not None)
-    return CallsOverRows(found, tuple(accumulators.found)) if len(found) == len(calls) else None
-
-
-def _over_rows(call: Call, kinds: Mapping[str, str], accumulators: Accumulators) -> Call | None:
-    try:
-        form = linear_form(parse_expression(call.text))
-    except SyntaxFailure:
-        return None
-    if form is None or not all(text == "*" or text in kinds for text in form.arguments):
-        return None
-    value = accumulators.value(form, tuple(kinds.get(text, "") for text in form.arguments), call.type)
-    return None if value is None else replace(call, value=value, kept=kept_value(value))

@@ -1,0 +1,169 @@
+"""How new rows change what is added up by session, found out in the driver: keys, times and values are columns as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.arrow import WEIGHT, ArrowColumn, arrow_schema, can_group, consolidate, merge_groupable
+from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.lookup.index import can_look_up
+from airflow_pipelines.engine.operators.column_totals import ColumnTotals, totals_by_group
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.first_rows import group_numbers
+from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
+from airflow_pipelines.engine.operators.passed_deltas import passed_delta
+from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.sql.plan.ir.aggregate import KeptValue
+from airflow_pipelines.sql.plan.ir.linear import Linear
+from airflow_pipelines.sql.plan.ir.merge import Merge
+from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
+from airflow_pipelines.sql.plan.ir.session_totals import SessionTime, SessionTotals
+
+_Numbers = npt.NDArray[np.int64]
+_BEFORE, _AFTER, _SESSION = "__before", "__after", "__session"
+_NARROW = 5
+"""Of the few columns that are read, so many times more rows are taken than of whole rows."""
+_MOST_TIME = 2**62
+"""Greater times, in microseconds, are left to Spark: with the gap they may be too large for their type."""
+
+
+def change_of_sessions(node: Linear, totals: SessionTotals, schema: StructType, context: Context) -> Batch | None:
+    """The change of what is added up by session.
+
+    :param node: gives the rows
+    :param totals: says what is added up
+    :param schema: the columns of the result, and the weight
+    :param context: has the rows
+    :returns: None where an expression gives the rows, and where they are too many for one process
+    """
+    passed = passed_rows(node)
+    values = [one.column_total.value for one in totals.accumulators if one.column_total is not None]
+    columns = list(dict.fromkeys([*totals.keys, totals.time, *(value for value in values if value is not None)]))
+    if passed is None or not set(columns) <= passed.columns.keys():
+        return None
+    rows = _touched_rows(passed, totals, columns, context)
+    if rows is None:
+        return None
+    ordered = _Ordered(rows, totals)
+    try:
+        parts = [ordered.sessions(version, weight, schema) for version, weight in ((_AFTER, 1), (_BEFORE, -1))]
+    except pa.ArrowInvalid:
+        # Spark says which sum does not fit its type.
+        return None
+    return Batch.in_memory(schema, consolidate(pa.concat_tables(parts)))
+
+
+def _touched_rows(passed: PassedRows, totals: SessionTotals, columns: list[str], context: Context) -> pa.Table | None:
+    """The touched keys' rows, and how many of each there were and are; None for too many, and for other types."""
+    limits = replace(context.limits, small_rows=_NARROW * context.limits.fan_out, fan_out=_NARROW * context.limits.fan_out)
+    parts: list[pa.Table] = []
+    for part in passed_delta(passed, columns, context):
+        parts.append(_numbered(part, before=False))
+        if sum(each.num_rows for each in parts) > limits.fan_out:
+            return None
+    if not parts or not _can_add_up(parts[0].schema, totals):
+        return None
+    new = pa.concat_tables(parts)
+    keys = distinct_rows({passed.columns[name]: new[name] for name in totals.keys})
+    before = context.relations[passed.relation].before
+    if any(batch.rows for batch in before.batches):
+        read = [*dict.fromkeys(passed.columns[name] for name in columns), WEIGHT]
+        found = matching_table(before.batches, keys, read, limits)
+        if found is None:
+            return None
+        stored = pa.table([*(found[passed.columns[name]] for name in columns), found[WEIGHT]], [*columns, WEIGHT])
+        new = pa.concat_tables([_numbered(stored, before=True), new])
+    rows = new.filter(new[totals.time].is_valid())
+    extremes = pc.min_max(rows[totals.time].cast(pa.int64())).as_py()
+    if any(value is not None and abs(value) > _MOST_TIME for value in extremes.values()):
+        return None
+    merged = merge_groupable(rows, {_BEFORE: Merge.SUM, _AFTER: Merge.SUM})
+    counts = [np.maximum(merged[version].to_numpy(), 0).sum() for version in (_BEFORE, _AFTER)]
+    return merged if max(counts) <= limits.fan_out else None
+
+
+def _can_add_up(schema: pa.Schema, totals: SessionTotals) -> bool:
+    """Whether Arrow groups by the keys as Spark does, can merge equal rows, and the time is a timestamp."""
+    by_key = all(can_look_up(schema.field(name).type) for name in totals.keys)
+    return by_key and can_group(schema) and pa.types.is_timestamp(schema.field(totals.time).type)
+
+
+def _numbered(rows: pa.Table, *, before: bool) -> pa.Table:
+    """Rows with how often each was there and is there."""
+    plain, weights = rows.drop_columns([WEIGHT]), rows[WEIGHT]
+    was = weights if before else pa.array(np.zeros(rows.num_rows, np.int64))
+    return plain.append_column(_BEFORE, was).append_column(_AFTER, weights)
+
+
+class _Ordered:
+    """Rows in the order of their keys and times."""
+
+    def __init__(self, rows: pa.Table, totals: SessionTotals) -> None:
+        """:param rows: distinct, with how often each was there and is there."""
+        self._totals = totals
+        groups = group_numbers(rows, totals.keys)
+        times: _Numbers = rows[totals.time].cast(pa.int64()).to_numpy()
+        order = np.lexsort((times, groups))
+        self._rows, self._order = rows, order
+        self._groups, self._times = groups[order], times[order]
+
+    def sessions(self, version: str, weight: int, schema: StructType) -> pa.Table:
+        """The sessions of one version.
+
+        :param version: the column with how often a row is there
+        :param weight: that of each session in the result
+        :param schema: the columns of the result, and the weight
+        :raises pa.ArrowInvalid: when a sum does not fit its type
+        """
+        number = self._rows[version].to_numpy()[self._order]
+        there = np.flatnonzero(number > 0)
+        groups, times = self._groups[there], self._times[there]
+        begins = np.ones(len(there), bool)
+        begins[1:] = (groups[1:] != groups[:-1]) | (times[1:] - times[:-1] > self._totals.gap)
+        at = np.flatnonzero(begins)
+        last = np.append(at[1:], len(there))[: len(at)] - 1
+        counts = number[there]
+        added = self._added_up(np.repeat(there, counts), np.repeat(np.cumsum(begins) - 1, counts))
+        keys = self._rows.take(pa.array(self._order[there[at]]))
+        moments = {SessionTime.START: times[at], SessionTime.END: times[last] + self._totals.gap}
+        target = arrow_schema(schema)
+        columns: list[ArrowColumn] = []
+        for place, output in enumerate(self._totals.outputs):
+            match output:
+                case SessionTime():
+                    column = pa.array(moments[output])
+                case KeptValue():
+                    column = _kept(output, added)
+                case _:
+                    column = keys[output]
+            columns.append(column.cast(target.field(place).type))
+        return pa.table([*columns, pa.array(np.full(len(at), weight))], schema=target)
+
+    def _added_up(self, places: _Numbers, sessions: _Numbers) -> pa.Table:
+        """The accumulators of all sessions in their order.
+
+        :param places: those of the rows, each as often as it is there
+        :param sessions: the numbers of their sessions
+        """
+        rows = self._rows.take(pa.array(self._order[places]))
+        accumulators = self._totals.accumulators
+        texts = [None if one.column_total is None else one.column_total.value for one in accumulators]
+        totals = ColumnTotals(None, {}, (_SESSION,), tuple(zip(accumulators, texts, strict=True)))
+        kinds = struct_of((("k0", "bigint"), *((one.name, one.type) for one in accumulators)))
+        values: dict[str, ArrowColumn] = {name: rows[name] for name in rows.column_names}
+        ones = pa.array(np.ones(len(places), np.int64))
+        added = totals_by_group({**values, _SESSION: pa.array(sessions)}, ones, totals, arrow_schema(weighted(kinds)))
+        return added.sort_by("k0")
+
+
+def _kept(output: KeptValue, added: pa.Table) -> ArrowColumn:
+    column = added[output.accumulator]
+    if output.count is None:
+        return column
+    return pc.if_else(pc.greater(added[output.count], 0), column, pa.scalar(None, column.type))
