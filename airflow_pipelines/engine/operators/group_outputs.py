@@ -16,6 +16,7 @@ from airflow_pipelines.engine.arrow import WEIGHT, ArrowColumn, arrow_schema
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.merged_groups import MergedGroups
+from airflow_pipelines.engine.operators.plain_cases import PlainCase
 from airflow_pipelines.engine.operators.result import stage_schema
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -134,10 +135,25 @@ def _plain_value(text: str, node: Aggregate, rows: pa.Table) -> _Plain | None:
     if field is not None and field[1] in rows.column_names and pa.types.is_struct(rows[field[1]].type):
         kind = rows[field[1]].type
         return _Plain(pc.struct_field(rows[field[1]], field[2])) if kind.get_field_index(field[2]) >= 0 else None
+    case = PlainCase.of(text)
+    if case is not None:
+        return _case(case, node, rows)
     call = next((call for call in node.calls if call.name == text), None)
     if call is None or call.kept is None:
         return None
     return _Plain(rows[call.kept.accumulator], None if call.kept.count is None else rows[call.kept.count])
+
+
+def _case(case: PlainCase, node: Aggregate, rows: pa.Table) -> _Plain | None:
+    """A case over what is plain."""
+    plain = {name: _plain_value(name, node, rows) for name in case.columns}
+    known = {name: value for name, value in plain.items() if value is not None}
+    kinds = {call.name: call.type for call in node.calls}
+    # A value may still be too large for the type of its call.
+    if len(known) < len(plain) or any(name in kinds and kinds[name] != "bigint" for name in known):
+        return None
+    values = case.values(lambda name: known[name].column(known[name].values.type))
+    return None if values is None else _Plain(values)
 
 
 def _judged(node: Aggregate, items: Sequence[int], versions: _Versions, schema: StructType, context: Context) -> pa.Table:

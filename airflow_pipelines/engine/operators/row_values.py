@@ -20,6 +20,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.plain_cases import PlainCase
 from airflow_pipelines.engine.operators.time_windows import TimeWindows
 from airflow_pipelines.program.names import quote
 
@@ -42,12 +43,12 @@ class RowValues:
 
 
 def needs_spark(texts: Sequence[str], columns: Sequence[str]) -> bool:
-    """Whether one of some texts is more than a column, or windows of a time.
+    """Whether one of some texts is more than a column, windows of a time, or a plain case.
 
     :param texts: SQL over columns
     :param columns: their names
     """
-    return any(_bare(text) not in columns and TimeWindows.of(text) is None for text in texts)
+    return any(_bare(text) not in columns and TimeWindows.of(text) is None and PlainCase.of(text) is None for text in texts)
 
 
 def row_values(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> RowValues | None:
@@ -94,9 +95,17 @@ def _windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, Arro
 def _of_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
     """The values of texts that give one value for each row."""
     found: dict[str, ArrowColumn] = {text: rows[_bare(text)] for text in texts if _bare(text) in rows.column_names}
+    found |= _cases(rows, [text for text in texts if text not in found])
     missing = [text for text in texts if text not in found]
     computed = _computed(rows, schema, missing, context) if missing else {}
     return None if computed is None else found | computed
+
+
+def _cases(rows: pa.Table, texts: Sequence[str]) -> dict[str, ArrowColumn]:
+    """The values of those texts that are plain cases."""
+    cases = {text: case for text in texts if (case := PlainCase.of(text)) is not None and case.columns <= set(rows.column_names)}
+    found = {text: case.values(lambda name: rows[name]) for text, case in cases.items()}
+    return {text: values for text, values in found.items() if values is not None}
 
 
 def _bare(text: str) -> str:
