@@ -175,7 +175,7 @@ def _totals_of_rows(
     columns = {name: column for name, column in totals.columns.items() if name in words}
     kinds = StructType([StructField(name, batches[0].schema[column].dataType) for name, column in columns.items()])
     for part in _parts(batches, columns):
-        units = _units(part)
+        units = _units(part, max(2 * part.num_rows, context.limits.fan_out))
         values = None if units is None else row_values(units.drop_columns([WEIGHT]), kinds, totals.texts, context)
         if units is None or values is None:
             yield None
@@ -209,14 +209,14 @@ def _parts(batches: Sequence[Batch], columns: Mapping[str, str]) -> Iterator[pa.
             yield pa.table([*(part[column] for column in columns.values()), part[WEIGHT]], names=[*columns, WEIGHT])
 
 
-def _units(rows: pa.Table) -> pa.Table | None:
-    """The rows, each as often as it comes or goes, with the weights 1 and -1; None when these are many more."""
+def _units(rows: pa.Table, most: int) -> pa.Table | None:
+    """The rows, each as often as it comes or goes, with the weights 1 and -1; None when these are more than a limit."""
     weights = rows[WEIGHT].to_numpy()
     counts = np.abs(weights)
     total = int(counts.sum())
     if total == rows.num_rows and (not len(counts) or counts.max() == 1):
         return rows
-    if total > 2 * rows.num_rows:
+    if total > most:
         return None
     repeated = rows.take(pa.array(np.repeat(np.arange(rows.num_rows), counts)))
     return repeated.set_column(rows.num_columns - 1, WEIGHT, pa.array(np.repeat(np.sign(weights), counts)))

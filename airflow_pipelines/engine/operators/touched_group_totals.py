@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
@@ -21,6 +22,7 @@ from airflow_pipelines.engine.operators.passed_deltas import passed_delta
 from airflow_pipelines.engine.operators.result import struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate
+from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
@@ -53,6 +55,8 @@ def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Conte
     stored = matching_batch(known.batches, known.schema, groups, context.limits)
     if rows is None or stored is None:
         return None
+    if all(accumulator.merge is not Merge.SUM for accumulator in whole.accumulators):
+        rows = _each_once(rows)
     fresh = _output_rows(whole, stage, totals, rows, known.schema, context)
     if fresh is None:
         return None
@@ -99,6 +103,13 @@ def _rows_of(passed: PassedRows, groups: pa.Table, names: Mapping[str, str], cha
         [StructField(name, before.schema[passed.columns[name]].dataType) for name in rows.column_names if name != WEIGHT]
     )
     return Batch.in_memory(weighted(kinds), consolidate_groupable(rows))
+
+
+def _each_once(rows: Batch) -> Batch:
+    """Rows without how often they are there, on which no extreme depends."""
+    table = rows.to_arrow()
+    ones = pa.array(np.ones(table.num_rows, np.int64))
+    return Batch.in_memory(rows.schema, table.set_column(table.num_columns - 1, WEIGHT, ones))
 
 
 def _output_rows(
