@@ -158,7 +158,7 @@ def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema:
             if added is None:
                 return None
             found = added if found is None else merge_groupable(pa.concat_tables([found, added]), merges)
-            if found.num_rows > context.limits.small_rows:
+            if found.num_rows > context.limits.fan_out:
                 return None
     if found is None:
         return None
