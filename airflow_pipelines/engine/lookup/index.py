@@ -69,7 +69,7 @@ def can_look_up(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Rows of keys to look for, which may be many more than there are different ones. None of them may have a NULL.
+    """Rows of keys to look for, which may be many more than there are different ones. NULL is equal to NULL, and NaN to NaN.
 
     :param rows: the keys, one column for each part, in the type of the stored column or a wider one of whole numbers
     :param hashes: the different hashes of the keys, in order
@@ -138,16 +138,6 @@ class FileIndex:
         """
         hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
         return _found(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
-
-    def match(self, file: str, wanted: pa.Table, columns: Sequence[str]) -> Matches:
-        """The rows of :meth:`find`, each with the place of the row of ``wanted`` that it is equal to; all of them.
-
-        :param file: the batch file's name
-        :param wanted: distinct rows; its columns may be structs of what can be looked up
-        :param columns: the columns of the result
-        """
-        hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
-        return _matched(hashes, places, lambda name: self._column(file, name), wanted, columns)
 
     def pairs(self, file: str, keys: Keys, most: int) -> Pairs | None:
         """The rows of a file that are equal to each of some keys.
@@ -285,17 +275,6 @@ class MemoryIndex:
         hashes, places = self._sorted_hashes(number, table, tuple(wanted.column_names))
         return _found(hashes, places, lambda name: table[name], wanted, columns, most)
 
-    def match(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str]) -> Matches:
-        """The same as :meth:`FileIndex.match`, for a batch in memory.
-
-        :param number: tells batches apart, and stands for the hashes of ``table``
-        :param table: the batch's rows
-        :param wanted: the keys to look for, one column for each part of the key
-        :param columns: the columns of the result
-        """
-        hashes, places = self._sorted_hashes(number, table, tuple(wanted.column_names))
-        return _matched(hashes, places, lambda name: table[name], wanted, columns)
-
     def pairs(self, number: int, table: pa.Table, keys: Keys, most: int) -> Pairs | None:
         """The same as :meth:`FileIndex.pairs`, for a batch in memory.
 
@@ -331,26 +310,6 @@ def _found(
         return None
     rows = pa.array(np.sort(found[0]))
     return pa.table([column(name).take(rows) for name in columns], names=list(columns))
-
-
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """Rows that were looked up.
-
-    :param rows: the rows
-    :param asked: for each the place of what it was looked up for
-    """
-
-    rows: pa.Table
-    asked: npt.NDArray[np.int64]
-
-
-def _matched(
-    hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, columns: Sequence[str]
-) -> Matches:
-    found = _places(hashes, places, column, wanted, len(hashes) * len(wanted))
-    rows, asked = found if found is not None else (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    return Matches(pa.table([column(name).take(pa.array(rows)) for name in columns], names=list(columns)), asked)
 
 
 def _places(
@@ -463,6 +422,11 @@ def _bits(column: pa.Array) -> Hashes:
 
 
 def _hash_texts(column: pa.Array) -> Hashes:
+    encoded = column.dictionary_encode()
+    if 2 * len(encoded.dictionary) < len(column):
+        # Each different text is hashed once; those of NULL are replaced.
+        different = _hash_texts(encoded.dictionary)
+        return different[encoded.indices.fill_null(0).to_numpy()] if len(different) else np.zeros(len(column), np.uint64)
     column = column.cast(pa.large_binary())
     parts = [_hash_bytes(column.slice(at, _TEXT_ROWS)) for at in range(0, len(column), _TEXT_ROWS)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)

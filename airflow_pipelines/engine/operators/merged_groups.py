@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.engine.arrow import ArrowColumn, arrow_schema
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.lookup.index import Matches, can_look_up, file_index, memory_index
+from airflow_pipelines.engine.lookup.index import Keys, Pairs, can_look_up, file_index, memory_index
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
 from airflow_pipelines.sql.plan.ir.merge import Merge
 
@@ -52,9 +53,11 @@ def merged_groups(
     if not keys or not all(_can_look_up(schema.field(name).type) for name in keys):
         return None
     names = [accumulator.name for accumulator in accumulators]
-    wanted = rows.select(list(keys))
-    parts = [match for batch in stored if batch.rows for match in _stored(batch, wanted, names)]
-    old = pa.concat_tables([schema.empty_table().select(names), *(part.rows.select(names) for part in parts)])
+    wanted = Keys.of(rows.select(list(keys)))
+    kinds = pa.schema([schema.field(name) for name in names])
+    parts = [pairs for batch in stored if batch.rows for pairs in _stored(batch, wanted)]
+    tables = [pa.table([part.column(name).take(pa.array(part.found)) for name in names], names=names).cast(kinds) for part in parts]
+    old = pa.concat_tables([kinds.empty_table(), *tables])
     places = np.concatenate([np.zeros(0, np.int64), *(part.asked for part in parts)])
     sums = [accumulator.name for accumulator in accumulators if accumulator.merge is Merge.SUM]
     if not all(_has_room(table[name], rows.num_rows + old.num_rows) for name in sums for table in (rows, old)):
@@ -70,17 +73,15 @@ def _can_look_up(kind: pa.DataType) -> bool:
     return all(can_look_up(field.type) for field in kind) if pa.types.is_struct(kind) else can_look_up(kind)
 
 
-def _stored(batch: Batch, wanted: pa.Table, columns: Sequence[str]) -> list[Matches]:
+def _stored(batch: Batch, wanted: Keys) -> list[Pairs]:
     """What a batch has of some groups."""
-    types = arrow_schema(batch.schema)
-    asked = wanted.cast(pa.schema([types.field(name) for name in wanted.column_names]))
     if batch.table is not None:
-        return [memory_index.match(batch.number, batch.table, asked, columns)]
-    if batch.store is None:
-        return []
-    target = pa.schema([types.field(name) for name in columns])
-    found = [file_index(batch.store).match(file, asked, columns) for file in batch.files]
-    return [Matches(match.rows.cast(target), match.asked) for match in found]
+        found = [memory_index.pairs(batch.number, batch.table, wanted, sys.maxsize)]
+    elif batch.store is not None:
+        found = [file_index(batch.store).pairs(file, wanted, sys.maxsize) for file in batch.files]
+    else:
+        found = []
+    return [pairs for pairs in found if pairs is not None]
 
 
 def _totals(
