@@ -68,11 +68,12 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
     if change is None or (rows is None and not is_first):
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
     had_output = not is_first and (not node.keys or bool(known.batches))
-    # Of few groups one query gives all.
+    # Of few groups and few rows one query gives all.
     is_little = mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny
     parts = _rows_in_memory(node, delta, context)
     batch = None
-    if parts and not (is_little and any(totals.needs_spark for totals, _ in parts)):
+    has_few_rows = sum(batch.rows for _, batches in parts for batch in batches) <= context.limits.tiny
+    if parts and not (is_little and has_few_rows and any(totals.needs_spark for totals, _ in parts)):
         batch = united_totals(parts, known.schema, context)
     if batch is None and not is_little:
         if mode is Mode.LARGE and not known.batches and not had_output:

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.operators import accumulate
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
 
@@ -75,3 +76,24 @@ def test_a_sum_that_does_not_fit_is_an_error(sessions: SparkSessions) -> None:
     program.step(2)
     with pytest.raises(StepError, match="9223372036854775808"):
         program.step(1)
+
+
+def test_expressions_of_few_rows_are_evaluated_with_the_groups(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    added_up: list[bool] = []
+    united_totals = accumulate.united_totals
+
+    def noted(*given: Any) -> Any:
+        batch = united_totals(*given)
+        added_up.append(batch is not None)
+        return batch
+
+    monkeypatch.setattr(accumulate, "united_totals", noted)
+    query = "CREATE VIEW v AS SELECT UPPER(s) AS s, COUNT(*) AS c FROM r GROUP BY UPPER(s);"
+    program = Compared(f"CREATE TABLE r ({COLUMNS});{query}", sessions, {"r": row}, seed=1, limits=Limits(tiny=20))
+    program.step(20)
+    program.step(0, deletes=3)
+    assert added_up == []
+    program.step(21)
+    program.step(1)
+    program.step(18, deletes=3)
+    assert added_up == [True, True]
