@@ -21,8 +21,18 @@ from benchmarks.parts import PARTS, Part
 from benchmarks.plots import draw
 from benchmarks.results_file import QUICK_RESULTS, RESULTS, Results
 
-QUICK = Options(rows=(100_000,), queries=("q1", "q3", "q6", "q13", "q18"), repeats=3, inserts=10, steps=200, budget=240)
-QUICK_PARTS = ("latency", "tpch", "memory")
+QUICK = Options(
+    rows=(100_000,),
+    queries=("q1", "q3", "q6", "q13", "q18"),
+    repeats=3,
+    inserts=10,
+    steps=200,
+    events=1_000_000,
+    runs=1,
+    budget=240,
+    means_of_chosen=True,
+)
+QUICK_PARTS = ("latency", "tpch", "nexmark", "memory")
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from airflow_pipelines.pipeline_builder import PipelineBuilder
 from benchmarks.measure import Measurement, timed
 from benchmarks.options import Options
 
-TARGET_S = 0.6
+TARGET_S = 0.1
 PATIENCE_S = 60.0
 CUSTOMERS = 1_000
 WARM_UP = 5

@@ -16,6 +16,8 @@ from benchmarks.results_file import Results
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _QUERY_FIGURE = re.compile(r"tpch\.(\w+)\.(q\d+)\.(\w+)")
 _NEXMARK_RATE = re.compile(r"nexmark\.(\w+)\.(q\d+)\.events_per_s")
+_NEXMARK_STEP = re.compile(r"nexmark\.(\w+)\.(q\d+)\.step_s")
+_NEXMARK_RECOMPUTED = re.compile(r"nexmark\.duckdb\.(q\d+)\.(\w+)")
 _STREAM_RATE = re.compile(r"streams\.(\w+)\.(\w+)\.elements_per_s")
 _STREAM_LATENCY = re.compile(r"streams\.latency\.(\w+)\.ms_(median|p95)")
 _STREAM_GROWTH = re.compile(r"streams\.growth\.(\w+)\.(\w+)")
@@ -61,6 +63,7 @@ def filled_in(page: str, results: Results) -> str:
         "summary": _summary,
         "tpch": _tpch,
         "nexmark": _nexmark,
+        "nexmark_recomputed": _nexmark_recomputed,
         "streams": _stream_rates,
         "stream_latency": _stream_latency,
         "stream_growth": _stream_growth,
@@ -98,6 +101,7 @@ def _tpch(results: Results) -> str:
                 f"{row['jobs']:.0f}",
                 f"{row['recompute_s']:.2f}",
                 f"{row['step_vs_recompute']:.2f}",
+                *_if_there(row, {"duckdb_s": ".3f", "step_vs_duckdb": ".2f"}),
                 f"{row['first_s']:.1f}",
                 f"{row['batch_s']:.1f}",
                 "yes" if row["linear"] else "",
@@ -111,6 +115,8 @@ def _tpch(results: Results) -> str:
             "jobs",
             "recompute s",
             "ratio",
+            "DuckDB recomputes s",
+            "step / DuckDB",
             "first load s",
             "batch s",
             "linear rules only",
@@ -120,17 +126,46 @@ def _tpch(results: Results) -> str:
 
 
 def _nexmark(results: Results) -> str:
-    rates: dict[str, dict[str, float]] = {}
-    for name, dated in results.figures.items():
-        if match := _NEXMARK_RATE.fullmatch(name):
-            rates.setdefault(match[2], {})[match[1]] = dated.measurement.value
+    rates, tiny = _matches(results, _NEXMARK_RATE), _matches(results, _NEXMARK_STEP)
     rows = []
-    for query, row in sorted(rates.items(), key=lambda entry: int(entry[0][1:])):
-        systems = [f"{row[system]:,.0f}" if system in row else "" for system in ("1e6", "1e5", "flink", "structured")]
-        rows.append((query, *systems, f"{row['1e6'] / row['flink']:.2f}" if {"1e6", "flink"} <= set(row) else ""))
+    for query in _by_number({row for rates_of_system in rates.values() for row in rates_of_system}):
+        row = {system: found[query] for system, found in rates.items() if query in found}
+        shown = _if_there(row, dict.fromkeys(("1e6", "1e5", "flink", "structured"), ",.0f"))
+        against = [f"{row[size] / row['flink']:.2f}" if {size, "flink"} <= set(row) else "" for size in ("1e6", "1e5")]
+        rows.append((query, *shown, *against, *_if_there(tiny.get("1e4", {}), {query: ".3f"})))
     return _table(
-        ("query", "ours, batches of 1e6", "ours, batches of 1e5", "Flink SQL", "Structured Streaming", "ours / Flink"), rows
+        (
+            "query",
+            "ours, batches of 1e6",
+            "ours, batches of 1e5",
+            "Flink SQL",
+            "Structured Streaming",
+            "ours / Flink, 1e6",
+            "ours / Flink, 1e5",
+            "a step of 1e4, s",
+        ),
+        rows,
     )
+
+
+def _nexmark_recomputed(results: Results) -> str:
+    found = _matches(results, _NEXMARK_RECOMPUTED)
+    if not found:
+        return "Not measured yet."
+    sizes = sorted({name for row in found.values() for name in row if name.startswith("at_")}, key=lambda name: int(name[3:-2]))
+    shown = {**dict.fromkeys(sizes, ".3f"), "even_at_1e4": ",.0f", "even_at_1e5": ",.0f"}
+    rows = [(query, *_if_there(found[query], shown)) for query in _by_number(found)]
+    seconds = [f"over {int(name[3:-2]):,} events, s" for name in sizes]
+    return _table(("query", *seconds, "a step of 1e4 is cheaper from", "a step of 1e5 is cheaper from"), rows)
+
+
+def _if_there(row: Mapping[str, float], formats: Mapping[str, str]) -> list[str]:
+    """The figures of a row with these names, as text; empty for those that there are not."""
+    return [format(row[name], form) if name in row else "" for name, form in formats.items()]
+
+
+def _by_number(queries: Iterable[str]) -> list[str]:
+    return sorted(queries, key=lambda query: int(query[1:]))
 
 
 def _matches(results: Results, pattern: re.Pattern[str]) -> dict[str, dict[str, float]]:

@@ -7,9 +7,10 @@ as checkpoints are off in the systems that it is compared with.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,9 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore
 from benchmarks.measure import timed
 from benchmarks.nexmark.queries import QUERIES, Query, program
 from benchmarks.nexmark.streams import Stream
+
+WARM_UP = 5
+"""Steps whose time says what planning a query for the first time takes."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,7 @@ def run_query(query: Query, sessions: SparkSessions, stream: Stream, size: int, 
             batches = stream.batches(size, events)
             for batch in batches:
                 with timed() as watch:
-                    changes = [_inserts(name, batch / f"{name}.parquet") for name in query.reads if name != "side_input"]
-                    step = circuit.step(changes)
+                    step = circuit.step(_changes(query, batch))
                     circuit.publish(step)
                     circuit.maintain()
                 seconds += watch.seconds
@@ -73,8 +76,33 @@ def run_query(query: Query, sessions: SparkSessions, stream: Stream, size: int, 
     return Run(query.name, len(batches) * size, seconds, strategies, operators, rows)
 
 
-def count_rows(query: Query, sessions: SparkSessions, stream: Stream, size: int) -> int:
-    """The number of rows of a query's answer over a whole stream."""
+def step_seconds(query: Query, sessions: SparkSessions, side_input: Path, before: Sequence[Path], batches: Sequence[Path]) -> float:
+    """The median time of a step.
+
+    :param side_input: the file of the bounded table
+    :param before: batches that make the state, each a step that is not timed
+    :param batches: the batch of each step; the first :data:`WARM_UP` ones do not count
+    """
+    compiled = compile_program(program([query], append_only=True), sessions)
+    seconds = []
+    with tempfile.TemporaryDirectory(prefix="pipelines-nexmark-") as folder:
+        circuit = Circuit(compiled, sessions, BatchStore(Path(folder)))
+        circuit.has_consumers = lambda _: False
+        try:
+            if "side_input" in query.reads:
+                circuit.publish(circuit.step([_inserts("side_input", side_input)]))
+            for batch in (*before, *batches):
+                with timed() as watch:
+                    circuit.publish(circuit.step(_changes(query, batch)))
+                    circuit.maintain()
+                seconds.append(watch.seconds)
+        finally:
+            circuit.close()
+    return median(seconds[len(before) + WARM_UP :])
+
+
+def final_answer(query: Query, sessions: SparkSessions, stream: Stream, size: int) -> pa.Table:
+    """A query's answer over a whole stream."""
     text = program([query], append_only=True).replace("CREATE VIEW", "CREATE MATERIALIZED VIEW")
     with tempfile.TemporaryDirectory(prefix="pipelines-nexmark-") as folder:
         circuit = Circuit(compile_program(text, sessions), sessions, BatchStore(Path(folder)))
@@ -82,9 +110,8 @@ def count_rows(query: Query, sessions: SparkSessions, stream: Stream, size: int)
             if "side_input" in query.reads:
                 circuit.publish(circuit.step([_inserts("side_input", stream.side_input())]))
             for batch in stream.batches(size):
-                changes = [_inserts(name, batch / f"{name}.parquet") for name in query.reads if name != "side_input"]
-                circuit.publish(circuit.step(changes))
-            return circuit.relation(query.name).count()
+                circuit.publish(circuit.step(_changes(query, batch)))
+            return circuit.relation(query.name).toArrow()
         finally:
             circuit.close()
 
@@ -92,6 +119,10 @@ def count_rows(query: Query, sessions: SparkSessions, stream: Stream, size: int)
 def by_name(names: tuple[str, ...] = ()) -> tuple[Query, ...]:
     """The queries with these names, in their order; all of them without names."""
     return tuple(query for query in QUERIES if not names or query.name in names)
+
+
+def _changes(query: Query, batch: Path) -> list[TableChanges]:
+    return [_inserts(name, batch / f"{name}.parquet") for name in query.reads if name != "side_input"]
 
 
 def _inserts(table: str, path: Path) -> TableChanges:

@@ -2,31 +2,39 @@
 
 All read the same events from Parquet within the time that is taken, and give their rows to nobody. Each runs each query several
 times, one after the other, and the median counts: what a virtual machine compiles in the first run is no part of a long stream.
-Before, all queries run over a small stream on ours and on Flink, and both must give as many rows.
+Before, all queries run over a small stream on ours, on Flink and on DuckDB: Flink must give as many rows, DuckDB the same ones.
+
+DuckDB is no stream engine: it computes each query anew over all events so far, which is set against one of our small steps.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
+from benchmarks.answers import difference
 from benchmarks.measure import Bound, Measurement, geometric_mean
 from benchmarks.nexmark.flink import Answer, FlinkSql
 from benchmarks.nexmark.flink_queries import NOT_EXPRESSIBLE
-from benchmarks.nexmark.ours import by_name, count_rows, run_query
+from benchmarks.nexmark.ours import WARM_UP, by_name, final_answer, run_query, step_seconds
 from benchmarks.nexmark.queries import QUERIES, Query
-from benchmarks.nexmark.streams import Stream, write_stream
+from benchmarks.nexmark.recomputing import Recomputed, recompute
+from benchmarks.nexmark.recomputing import answers as duckdb_answers
+from benchmarks.nexmark.streams import Stream, write_batches, write_stream
 from benchmarks.nexmark.structured import expressible, run_structured
 from benchmarks.options import Options
 from tools.flink import FlinkUnavailableError
 
-LARGE, SMALL = 1_000_000, 100_000
-"""Sizes of batches in events. Ratios are those of the large ones; the small ones see only the first million events."""
+NAMES = frozenset(query.name for query in QUERIES)
+LARGE, SMALL, TINY = 1_000_000, 100_000, 10_000
+"""Sizes of batches in events. The small ones see only the first million events, the tiny ones come after these."""
+TINY_STEPS = 20
 CHECKED_EVENTS = 100_000
 MEMORY = "8g"
 """Memory of each system's Java process."""
@@ -36,36 +44,65 @@ Report = Callable[[str], None]
 
 @dataclass
 class Figures:
-    """Events per second by query, of each system that ran it."""
+    """Events per second by query, of each system that ran it; ``tiny``: seconds of a tiny step."""
 
     large: dict[str, float] = field(default_factory=dict)
     small: dict[str, float] = field(default_factory=dict)
+    tiny: dict[str, float] = field(default_factory=dict)
     flink: dict[str, float] = field(default_factory=dict)
     structured: dict[str, float] = field(default_factory=dict)
+    recomputed: Recomputed = field(default_factory=Recomputed)
 
-    def measurements(self) -> list[Measurement]:
-        """The figures by name, and the means over all queries that a pair of systems has in common."""
+    def measurements(self, required: Set[str] = NAMES) -> list[Measurement]:
+        """The figures by name.
+
+        :param required: means over queries are given when all these, as far as both systems can express them, were measured
+        """
         systems = {"1e6": self.large, "1e5": self.small, "flink": self.flink, "structured": self.structured}
         found = [
             Measurement(f"nexmark.{system}.{query}.events_per_s", rate, "events/s")
             for system, rates in systems.items()
             for query, rate in rates.items()
         ]
-        for system in ("flink", "structured"):
-            ratios = {query: self.large[query] / rate for query, rate in systems[system].items() if query in self.large}
-            found += [Measurement(f"nexmark.1e6.{query}.vs_{system}", ratio, "x") for query, ratio in ratios.items()]
-            if set(ratios) == _common(system):
-                target = 1.0 if system == "flink" else None
-                found.append(
-                    Measurement(f"nexmark_vs_{system}_geomean", geometric_mean(ratios.values()), "x", target, Bound.AT_LEAST)
-                )
+        found += [Measurement(f"nexmark.1e4.{query}.step_s", seconds, "s") for query, seconds in self.tiny.items()]
+        found += self._against_flink(required) + self._against_structured(required)
+        if self.tiny and required <= self.tiny.keys():
+            found.append(Measurement("nexmark_step_1e4_s_max", max(self.tiny.values()), "s", 0.15))
+        steps = {"1e4": self.tiny, "1e5": {query: SMALL / rate for query, rate in self.small.items()}}
+        return found + self.recomputed.measurements(steps, required)
+
+    def _against_flink(self, required: Set[str]) -> list[Measurement]:
+        large, small = _ratios(self.large, self.flink), _ratios(self.small, self.flink)
+        found = [Measurement(f"nexmark.1e6.{query}.vs_flink", ratio, "x") for query, ratio in large.items()]
+        found += [Measurement(f"nexmark.1e5.{query}.vs_flink", ratio, "x") for query, ratio in small.items()]
+        if large and required - NOT_EXPRESSIBLE.keys() <= large.keys():
+            found += [
+                _at_least("nexmark_vs_flink_geomean", geometric_mean(large.values()), 2.0),
+                _at_least("nexmark_vs_flink_min", min(large.values()), 0.8),
+                _at_least("nexmark_vs_flink_geomean_1e5", geometric_mean(small.values()), 1.0),
+            ]
+        return found
+
+    def _against_structured(self, required: Set[str]) -> list[Measurement]:
+        ratios = _ratios(self.large, self.structured)
+        found = [Measurement(f"nexmark.1e6.{query}.vs_structured", ratio, "x") for query, ratio in ratios.items()]
+        if ratios and required & {query.name for query in expressible()} <= ratios.keys():
+            found.append(Measurement("nexmark_vs_structured_geomean", geometric_mean(ratios.values()), "x"))
         return found
 
 
-def measure(options: Options, report: Report = print) -> list[Measurement]:
-    """Measure the chosen queries. Means are given only when every query that both systems can express was measured.
+def _ratios(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, float]:
+    return {query: ours[query] / rate for query, rate in theirs.items() if query in ours}
 
-    :raises RuntimeError: when our engine and Flink disagree on the number of rows of an answer
+
+def _at_least(name: str, value: float, target: float) -> Measurement:
+    return Measurement(name, value, "x", target, Bound.AT_LEAST)
+
+
+def measure(options: Options, report: Report = print) -> list[Measurement]:
+    """Measure the chosen queries.
+
+    :raises RuntimeError: when our engine and Flink or DuckDB disagree on an answer
     """
     cores, queries, figures = os.cpu_count() or 1, by_name(options.queries), Figures()
     with tempfile.TemporaryDirectory(prefix="pipelines-nexmark-") as folder:
@@ -75,16 +112,18 @@ def measure(options: Options, report: Report = print) -> list[Measurement]:
         report(f"{events} events written")
         # Flink runs before our own Java process is there, so that neither takes memory from the other.
         counts = _flink(figures, queries, checked, stream, options, report)
+        recomputed = duckdb_answers(queries, checked, CHECKED_EVENTS)
         spark = build_spark("local[*]", "benchmarks", {"spark.driver.memory": MEMORY})
         spark.sparkContext.setLogLevel("ERROR")
         try:
             sessions = SparkSessions.of(spark)
-            _check(queries, sessions, checked, counts)
+            _check(queries, sessions, checked, counts, recomputed)
             _ours(figures, queries, sessions, stream, options, report)
             _structured(figures, queries, sessions, stream, options, report)
         finally:
             spark.stop()
-    return figures.measurements()
+        figures.recomputed = recompute(queries, stream, SMALL, sorted({SMALL, LARGE, events}), options.runs, report)
+    return figures.measurements(options.required(NAMES))
 
 
 def _flink(
@@ -108,17 +147,27 @@ def _flink(
     return counts
 
 
-def _check(queries: tuple[Query, ...], sessions: SparkSessions, checked: Stream, counts: Mapping[str, Answer]) -> None:
+def _check(
+    queries: tuple[Query, ...],
+    sessions: SparkSessions,
+    checked: Stream,
+    counts: Mapping[str, Answer],
+    recomputed: Mapping[str, Any],
+) -> None:
     for query in queries:
-        if query.name in counts:
-            ours, theirs = count_rows(query, sessions, checked, CHECKED_EVENTS), counts[query.name]
-            if ours != theirs.rows:
-                raise RuntimeError(f"{query.name} gives {ours} rows here and {theirs.rows} in Flink {theirs.error or ''}")
+        ours = final_answer(query, sessions, checked, CHECKED_EVENTS)
+        if query.name in counts and ours.num_rows != counts[query.name].rows:
+            theirs = counts[query.name]
+            raise RuntimeError(f"{query.name} gives {ours.num_rows} rows here and {theirs.rows} in Flink {theirs.error or ''}")
+        if different := difference(ours, recomputed[query.name]):
+            raise RuntimeError(f"{query.name} has another answer here than in DuckDB: {different}")
 
 
 def _ours(
     figures: Figures, queries: tuple[Query, ...], sessions: SparkSessions, stream: Stream, options: Options, report: Report
 ) -> None:
+    first = LARGE // TINY
+    tiny = write_batches(stream, TINY, range(first, first + WARM_UP + TINY_STEPS))
     run_query(QUERIES[0], sessions, stream, LARGE, LARGE)
     for query in queries:
         if options.out_of_time:
@@ -126,10 +175,13 @@ def _ours(
             return
         runs = [run_query(query, sessions, stream, LARGE) for _ in range(options.runs)]
         large = sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
-        small = run_query(query, sessions, stream, SMALL, LARGE)
-        figures.large[query.name], figures.small[query.name] = large.events_per_s, small.events_per_s
+        small = median(run_query(query, sessions, stream, SMALL, LARGE).events_per_s for _ in range(options.runs))
+        step_s = step_seconds(query, sessions, stream.side_input(), [stream.batch(LARGE, 0)], tiny)
+        figures.large[query.name], figures.small[query.name], figures.tiny[query.name] = large.events_per_s, small, step_s
         steps = ", ".join(f"{strategy} {milliseconds / 1000:.1f} s" for strategy, milliseconds in large.operators.items())
-        report(f"{query.name}: {large.events_per_s:,.0f} events/s, {small.events_per_s:,.0f} in small batches; {steps}")
+        report(
+            f"{query.name}: {large.events_per_s:,.0f} events/s, {small:,.0f} in small batches, a tiny step {step_s:.3f} s; {steps}"
+        )
 
 
 def _structured(
@@ -140,10 +192,3 @@ def _structured(
             rates = [run_structured(query, sessions, stream, LARGE).events_per_s for _ in range(options.runs)]
             figures.structured[query.name] = median(rates)
             report(f"{query.name}: Structured Streaming {figures.structured[query.name]:,.0f} events/s")
-
-
-def _common(system: str) -> set[str]:
-    """The queries that a system can express; ours can express all."""
-    if system == "flink":
-        return {query.name for query in QUERIES} - set(NOT_EXPRESSIBLE)
-    return {query.name for query in expressible()}

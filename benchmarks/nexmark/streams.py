@@ -36,8 +36,11 @@ class Stream:
 
     def batches(self, size: int, events: int | None = None) -> list[Path]:
         """The folders of the batches of ``size`` events, in order; of the first ``events`` events when that is given."""
-        root = self.folder / "batches" / str(size)
-        return [root / f"{first // size:06d}" for first in range(0, events or self.events, size)]
+        return [self.batch(size, number) for number in range((events or self.events) // size)]
+
+    def batch(self, size: int, number: int) -> Path:
+        """The folder of one batch of ``size`` events."""
+        return self.folder / "batches" / str(size) / f"{number:06d}"
 
     def side_input(self) -> Path:
         """The file of the bounded table."""
@@ -65,10 +68,23 @@ def write_stream(folder: Path, events: int, sizes: tuple[int, ...], readers: int
             _write(part, stream.whole / name / f"part-{reader}.parquet", part.num_rows)
     _write(side_input(), stream.side_input())
     for size in sizes:
-        for number, path in enumerate(stream.batches(size)):
-            for name, table in made.events(number * size, size).tables.items():
-                _write(table, path / f"{name}.parquet")
+        write_batches(stream, size, range(events // size), made)
     return stream
+
+
+def write_batches(stream: Stream, size: int, numbers: range, generator: Generator | None = None) -> list[Path]:
+    """Write some batches of a stream in one more size.
+
+    :param stream: the stream
+    :param size: events in each batch
+    :param numbers: which batches, counted from the stream's beginning
+    :return: their folders
+    """
+    made = generator or Generator()
+    for number in numbers:
+        for name, table in made.events(number * size, size).tables.items():
+            _write(table, stream.batch(size, number) / f"{name}.parquet")
+    return [stream.batch(size, number) for number in numbers]
 
 
 def _write(table: Any, path: Path, row_group: int = ROW_GROUP) -> None:
