@@ -1,0 +1,1 @@
+"""Tests of what connectors and stream programs have in common of Kafka."""
