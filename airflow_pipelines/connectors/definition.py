@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 
@@ -23,6 +23,9 @@ from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import ConnectorDirection
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Guarantee(Enum):
@@ -95,6 +98,8 @@ class InputContext:
     :param now: the pipeline's clock
     :param pipeline: the pipeline
     :param common: the options that all connectors have
+    :param format_options: those of the format; None for a transport that needs none
+    :param spark: the application in which the pipeline runs; None where it has none
     """
 
     endpoint: str
@@ -104,6 +109,8 @@ class InputContext:
     now: Now
     pipeline: PipelineReference
     common: ConnectorOptions
+    format_options: BaseModel | None = None
+    spark: SparkSession | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -37,9 +38,17 @@ from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.references import References, ReferenceWithoutValueError, has_reference
 from airflow_pipelines.streams.reading.client import ReadingProcess
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def open_input(
-    connector: Connector, schema: RelationSchema, references: References, pipeline: PipelineReference, now: Now = wall_clock
+    connector: Connector,
+    schema: RelationSchema,
+    references: References,
+    pipeline: PipelineReference,
+    now: Now = wall_clock,
+    spark: SparkSession | None = None,
 ) -> InputTransport:
     """The input that a declaration describes; it is not opened yet.
 
@@ -48,6 +57,7 @@ def open_input(
     :param references: what references in its options stand for
     :param pipeline: the pipeline that it is an input of
     :param now: the clock that a DEFAULT may read
+    :param spark: the application in which the pipeline runs, by which an input may read very much; None without one
     :raises UnknownOptionError: like :func:`validate`
     :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
     """
@@ -64,6 +74,8 @@ def open_input(
         now=now,
         pipeline=pipeline,
         common=connector_options(connector),
+        format_options=ready.format_options,
+        spark=spark,
     )
     return ready.definition.open(ready.options, context)
 

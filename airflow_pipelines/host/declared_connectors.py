@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.declarations import connector_options, delivery_of, is_seekable
@@ -40,6 +42,7 @@ class ConnectorServices:
     :param positions: the folder in which outputs keep how far they are; None without storage
     :param fence: the run's epoch in the storage folder; None without storage
     :param streams: starts the processes of the program's stream program; None without one
+    :param spark: the application in which the pipeline runs
     """
 
     pipeline: PipelineReference
@@ -49,6 +52,7 @@ class ConnectorServices:
     positions: Path | None
     fence: Fence | None
     streams: StreamProcesses | None
+    spark: SparkSession
 
 
 class DeclaredConnectors:
@@ -141,7 +145,7 @@ class DeclaredConnectors:
                 raise RuntimeError(f"{connector.endpoint} reads a stream program, whose processes nobody starts")
             reading = services.streams.reading
             return lambda: open_stream_source(connector, schema, reading)
-        return lambda: open_input(connector, schema, services.references, services.pipeline, services.now)
+        return lambda: open_input(connector, schema, services.references, services.pipeline, services.now, services.spark)
 
     def _output_opener(self, connector: Connector, key: tuple[str, ...]) -> Callable[[], OutputTransport]:
         schema, services = self._program.schemas[connector.relation], self._services

@@ -235,6 +235,7 @@ class Opening:
             positions=self._outputs_folder,
             fence=durability.fence if options.storage else None,
             streams=self._processes_of(program, deployment.source),
+            spark=self._sessions.large,
         )
         endpoints = self.endpoints = Endpoints(
             program, self._sessions.large, self._arrived, self._log, durability.batches, durability.fence.epoch, services
