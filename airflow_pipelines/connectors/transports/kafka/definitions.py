@@ -27,9 +27,11 @@ from airflow_pipelines.connectors.transports.kafka.options import (
 
 
 def _open_input(options: KafkaInputOptions, context: InputContext) -> InputTransport:
+    from airflow_pipelines.connectors.transports.kafka.cluster import cluster_reader
     from airflow_pipelines.connectors.transports.kafka.input import KafkaInput
 
-    return KafkaInput(options, message_parser(context.schema, context.new_parser()), context.endpoint)
+    parser = message_parser(context.schema, context.new_parser())
+    return KafkaInput(options, parser, context.endpoint, cluster_reader(options, context))
 
 
 def _open_output(options: KafkaOutputOptions, context: OutputContext) -> OutputTransport:

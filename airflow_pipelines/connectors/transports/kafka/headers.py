@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from confluent_kafka import Message
+from airflow_pipelines.connectors.transports.kafka.record import Record
 
 Headers: TypeAlias = Sequence[tuple[str, str | bytes | None]]
 
 
-def headers_of(record: Message) -> Headers:
+def headers_of(record: Record) -> Headers:
     """The headers of a record.
 
     :param record: as its consumer has it

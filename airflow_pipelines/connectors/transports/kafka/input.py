@@ -11,14 +11,16 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
-from airflow_pipelines.connectors.formats.messages import MessageParser, Messages
+from airflow_pipelines.connectors.formats.messages import MessageParser
+from airflow_pipelines.connectors.transports.kafka.cluster import ClusterReader
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
-from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter, headers_of
+from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
 from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 from airflow_pipelines.connectors.transports.kafka.places import chosen_partitions, expired, first_offsets, next_offsets
 from airflow_pipelines.connectors.transports.kafka.read_ahead import Block, ReadAhead
+from airflow_pipelines.connectors.transports.kafka.records import RecordReader, Rows
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.kafka.problems import configuration
 from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
@@ -39,31 +41,36 @@ _LINGER_S: Final = 0.02
 _BLOCK_RECORDS: Final = 20_000
 _LARGE_RECORDS: Final = 5_000
 """While so many are parsed, more are asked for."""
-_MAX_KEPT_ERRORS: Final = 100
+_NOT_ENOUGH_S: Final = 10.0
+"""How long it takes until a cluster is asked again that had too little to read."""
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
 
 class KafkaInput:
     """An input over the partitions of a topic. A position is the offset of the record that comes next, by partition."""
 
-    def __init__(self, options: KafkaInputOptions, parser: MessageParser, name: str) -> None:
+    def __init__(self, options: KafkaInputOptions, parser: MessageParser, name: str, cluster: ClusterReader | None = None) -> None:
         """Make an input that is not open yet.
 
         :param options: what to read
         :param parser: reads the records
         :param name: of the connector, for messages
+        :param cluster: reads what is very much; None where nothing else does
         """
         self._options = options
-        self._parser = parser
+        self._cluster = cluster
+        self._asks_cluster_at = 0.0
         self._where = f"kafka_input {options.topic}"
         self._problems = connector_problems(self._where, options.bootstrap_servers)
         self._name = name
-        self._filter = HeaderFilter(options.header_filter) if options.header_filter else None
-        self._metadata = RecordMetadata(options)
+        wanted = HeaderFilter(options.header_filter) if options.header_filter else None
+        self._reader = RecordReader(parser, wanted, RecordMetadata(options))
         self._ahead = ReadAhead()
         self._in_order: InTimeOrder | None = None
         self._paused: frozenset[int] = frozenset()
         self._consumer: Consumer | None = None
+        self._is_assigned = False
+        """Whether the consumer fetches records, which it does not while a cluster reads."""
         self._next: dict[int, int] = {}
         self._read_to: dict[int, int] = {}
         self._ends: dict[int, int] = {}
@@ -100,7 +107,7 @@ class KafkaInput:
         self._next, self._read_to = places, {partition: places[partition] for partition in partitions}
         if self._options.synchronize_partitions:
             self._in_order = InTimeOrder(partitions)
-        consumer.assign([TopicPartition(self._options.topic, partition, places[partition]) for partition in partitions])
+        self._assign(consumer)
         self._looked_for_partitions = time.monotonic()
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
@@ -136,6 +143,8 @@ class KafkaInput:
         """Let go of the brokers; a read in another thread comes back."""
         self._closed.set()
         self._ahead.close()
+        if self._cluster is not None:
+            self._cluster.cancel()
         with self._lock:
             self._commit_noted()
             consumer, self._consumer = self._consumer, None
@@ -158,14 +167,55 @@ class KafkaInput:
             if self._consumer is None or self._closed.is_set():
                 return None
             self._commit_noted()
+            if (part := self._part_of_cluster(self._consumer, max_records)) is not None:
+                return part
+            if not self._is_assigned:
+                self._assign(self._consumer)
             records = self._records(self._consumer, min(max_records, _BLOCK_RECORDS), timeout_s)
             has_ended = not records and self._has_ended(self._consumer)
             self._advance(records)
+            if self._cluster is not None:
+                self._cluster.saw(len(records), sum(len(record.value() or b"") for record in records))
             self._measure_lag(self._consumer)
             position = self._position()
         if not records and not has_ended:
             return None
         return Block(lambda: self._chunk(records, position, has_ended), len(records) >= _LARGE_RECORDS)
+
+    def _assign(self, consumer: Consumer) -> None:
+        """Let the consumer fetch what comes next."""
+        consumer.assign([TopicPartition(self._options.topic, *place) for place in self._read_to.items()])
+        self._is_assigned = True
+
+    def _part_of_cluster(self, consumer: Consumer, max_records: int) -> Block | None:
+        """The next part of what a cluster has read; None when the consumer is to read."""
+        cluster = self._cluster
+        if cluster is None:
+            return None
+        part = cluster.next_part()
+        if part is None and cluster.wants(self._lag) and time.monotonic() >= self._asks_cluster_at:
+            self._fetch_by_cluster(consumer, cluster, max_records)
+            part = cluster.next_part()
+        if part is None:
+            return None
+        behind = part.next - self._next[part.partition]
+        self._next[part.partition] = self._read_to[part.partition] = part.next
+        left = self._lag.records if self._lag is not None else None
+        self._lag = Lag(records=max(0, (left or 0) - behind))
+        chunk = _as_chunk(part.rows, self._position(), has_ended=False)
+        return Block(lambda: chunk, is_large=False)
+
+    def _fetch_by_cluster(self, consumer: Consumer, cluster: ClusterReader, max_records: int) -> None:
+        # What is fetched ahead here would come a second time.
+        consumer.unassign()
+        self._is_assigned = False
+        self._look_for_partitions(consumer)
+        topic = TopicOfBroker(consumer, self._options.topic, self._problems)
+        # Records behind the end of those that are committed are not asked for: a task would wait for them.
+        ends = {partition: topic.ends(partition) for partition in self._read_to}
+        self._lag = Lag(records=sum(max(0, end - self._read_to[partition]) for partition, (_, end) in ends.items()))
+        cluster.fetch(self._read_to, ends, max_records)
+        self._asks_cluster_at = time.monotonic() + (_NOT_ENOUGH_S if not cluster.has_parts else 0.0)
 
     def _new_consumer(self) -> Consumer:
         config = configuration(
@@ -308,7 +358,8 @@ class KafkaInput:
             if self._in_order is not None:
                 self._in_order.add_partition(partition)
             logger.info("%s: partition %d is new, and read from offset %d", self._where, partition, place)
-        if added:
+        # Those that a cluster reads are assigned when it is done.
+        if added and self._is_assigned:
             consumer.incremental_assign([TopicPartition(self._options.topic, *place) for place in added.items()])
 
     def _ended(self) -> set[int]:
@@ -330,23 +381,9 @@ class KafkaInput:
             self._next.update(_places_after(records))
 
     def _chunk(self, records: Sequence[Message], position: Position, has_ended: bool) -> InputChunk:
-        wanted = records if self._filter is None else [record for record in records if self._filter.accepts(headers_of(record))]
-        values = [record.value() for record in wanted]
         with failures_of_format(self._where):
-            messages = Messages(values, lambda number: wanted[number].key(), self._metadata.of(wanted))
-            parsed = self._parser.parse_messages(messages)
-        return InputChunk(
-            changes=parsed.changes,
-            records=parsed.records,
-            size_bytes=sum(map(len, filter(None, values))),
-            position=position,
-            parse_errors=tuple(
-                ConnectorError("parse", f"{_place(wanted[error.index])}: {error.message}", wanted[error.index].offset() or 0)
-                for error in parsed.errors[-_MAX_KEPT_ERRORS:]
-            ),
-            num_parse_errors=parsed.num_errors,
-            end_of_input=has_ended,
-        )
+            rows = self._reader.read(records)
+        return _as_chunk(rows, position, has_ended)
 
     def _measure_lag(self, consumer: Consumer) -> None:
         now = time.monotonic()
@@ -387,8 +424,16 @@ def _places_after(records: Iterable[Message]) -> dict[int, int]:
     return {partition or 0: (offset or 0) + 1 for partition, offset in last.items()}
 
 
-def _place(record: Message) -> str:
-    return f"topic {record.topic()}, partition {record.partition()}, offset {record.offset()}"
+def _as_chunk(rows: Rows, position: Position, has_ended: bool) -> InputChunk:
+    return InputChunk(
+        changes=rows.changes,
+        records=rows.records,
+        size_bytes=rows.size_bytes,
+        position=position,
+        parse_errors=tuple(ConnectorError("parse", error.message, error.offset) for error in rows.errors),
+        num_parse_errors=rows.num_errors,
+        end_of_input=has_ended,
+    )
 
 
 def _text(error: Any) -> str:

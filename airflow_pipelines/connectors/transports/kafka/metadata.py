@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.defaults import IS_DELETE
 from airflow_pipelines.connectors.transports.kafka.headers import headers_of
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message
+from airflow_pipelines.connectors.transports.kafka.record import Record
 
 _NO_TIMESTAMP: Final = 0
 """The kind of the timestamp of a record that has none."""
 
 
-def _timestamp(record: Message) -> int | None:
+def _timestamp(record: Record) -> int | None:
     kind, milliseconds = record.timestamp()
     return None if kind == _NO_TIMESTAMP else milliseconds * 1000
 
 
-def _key(record: Message) -> bytes | None:
+def _key(record: Record) -> bytes | None:
     key = record.key()
     return key.encode() if isinstance(key, str) else key
 
 
-def _headers(record: Message) -> dict[str, bytes | None]:
+def _headers(record: Record) -> dict[str, bytes | None]:
     """The last header of each name."""
     return {name: value.encode() if isinstance(value, str) else value for name, value in headers_of(record)}
 
@@ -54,7 +52,7 @@ class RecordMetadata:
         """
         self._fields = [field for option, field in _FIELDS.items() if getattr(options, option)]
 
-    def of(self, records: Sequence[Message]) -> pa.Table:
+    def of(self, records: Sequence[Record]) -> pa.Table:
         """What is known of records, by name.
 
         :param records: the records

@@ -1,0 +1,217 @@
+"""What tasks of Spark do with the records that Spark has fetched: the same code reads them that reads those of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from itertools import repeat
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from airflow_pipelines.connectors.formats.messages import message_parser
+from airflow_pipelines.connectors.parsers import new_parser
+from airflow_pipelines.connectors.registry import find_format
+from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter, Headers
+from airflow_pipelines.connectors.transports.kafka.records import Malformed, RecordReader, Rows
+from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.schema import RelationSchema
+
+_PACKAGE: Final = Path(__file__).parents[3]
+_NO_TIMESTAMP: Final = (0, -1)
+
+BLOCK_TYPE: Final = (
+    "partition INT, first BIGINT, last BIGINT, fetched_bytes BIGINT, rows BINARY, truncates BOOLEAN, records BIGINT, "
+    "size_bytes BIGINT, errors ARRAY<STRUCT<offset: BIGINT, message: STRING>>, num_errors BIGINT"
+)
+"""A block as a row of Spark. The rows of the table are one value, in Arrow's form, so that they come back in their own types."""
+_BLOCK_SCHEMA: Final = pa.schema(
+    {
+        "partition": pa.int32(),
+        "first": pa.int64(),
+        "last": pa.int64(),
+        "fetched_bytes": pa.int64(),
+        "rows": pa.binary(),
+        "truncates": pa.bool_(),
+        "records": pa.int64(),
+        "size_bytes": pa.int64(),
+        "errors": pa.list_(pa.struct({"offset": pa.int64(), "message": pa.string()})),
+        "num_errors": pa.int64(),
+    }
+)
+
+
+class OtherCodeError(RuntimeError):
+    """A machine of the cluster would read records with other code."""
+
+
+@cache
+def code() -> str:
+    """A hash of this package as it is on this machine, and of the library that makes columns."""
+    found = sha256(pa.__version__.encode())
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        found.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+@dataclass(slots=True)
+class FetchedRecord:
+    """A record that Spark has fetched; see :class:`~airflow_pipelines.connectors.transports.kafka.record.Record`.
+
+    It is not frozen: a frozen one takes as long to make as a small record to read.
+    """
+
+    _topic: str
+    _partition: int
+    _offset: int
+    _key: bytes | None
+    _value: bytes | None
+    _headers: Headers
+
+    def topic(self) -> str:
+        """The name of its topic."""
+        return self._topic
+
+    def partition(self) -> int:
+        """The number of its partition."""
+        return self._partition
+
+    def offset(self) -> int:
+        """Its place there."""
+        return self._offset
+
+    def key(self) -> bytes | None:
+        """Its key; None without one."""
+        return self._key
+
+    def value(self) -> bytes | None:
+        """Its value; None for a tombstone."""
+        return self._value
+
+    def headers(self) -> Headers:
+        """Its headers."""
+        return self._headers
+
+    def timestamp(self) -> tuple[int, int]:
+        """No time: nothing that is read on a cluster needs it."""
+        return _NO_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBlock:
+    """Records of one partition, one after the other, as rows.
+
+    :param partition: the number of the partition
+    :param first: the offset of the first one
+    :param last: the offset of the last one
+    :param fetched_bytes: of the values of all of them, also those that are not wanted
+    :param rows: what they say
+    """
+
+    partition: int
+    first: int
+    last: int
+    fetched_bytes: int
+    rows: Rows
+
+    @classmethod
+    def of_row(cls, table: str, row: Mapping[str, Any]) -> ClusterBlock:
+        """The block that a row of :data:`BLOCK_TYPE` is.
+
+        :param table: the name of the table that it is for
+        :param row: its values by name
+        """
+        changes = None
+        if row["rows"] is not None:
+            with pa.ipc.open_stream(row["rows"]) as stream:
+                changes = TableChanges(table, stream.read_all(), truncates=row["truncates"])
+        errors = tuple(Malformed(error["offset"], error["message"]) for error in row["errors"])
+        rows = Rows(changes, row["records"], row["size_bytes"], errors, row["num_errors"])
+        return cls(row["partition"], row["first"], row["last"], row["fetched_bytes"], rows)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """The block as a row of :data:`BLOCK_TYPE`."""
+        rows = self.rows
+        row = {
+            "partition": self.partition,
+            "first": self.first,
+            "last": self.last,
+            "fetched_bytes": self.fetched_bytes,
+            "rows": None if rows.changes is None else _as_stream(rows.changes.rows),
+            "truncates": rows.changes is not None and rows.changes.truncates,
+            "records": rows.records,
+            "size_bytes": rows.size_bytes,
+            "errors": [{"offset": error.offset, "message": error.message} for error in rows.errors],
+            "num_errors": rows.num_errors,
+        }
+        return pa.RecordBatch.from_pylist([row], schema=_BLOCK_SCHEMA)
+
+
+def _as_stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReading:
+    """How tasks read records. It goes to them as bytes, with nothing in it that is secret.
+
+    :param topic: the name of the topic
+    :param schema: of the table that the rows are for
+    :param format: the name of the format
+    :param format_options: those of the format
+    :param header_filter: see ``KafkaInputOptions``
+    :param now: the time that DEFAULTs have, in microseconds since the epoch
+    :param code: the hash of the package of the host, see :func:`code`
+    """
+
+    topic: str
+    schema: RelationSchema
+    format: str
+    format_options: BaseModel
+    header_filter: Mapping[str, str | tuple[str, ...] | None]
+    now: int
+    code: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read the records of a task, each batch of which becomes a block.
+
+        :param batches: records in the order of their partition
+        :raises OtherCodeError: when this machine has another release of this package
+        """
+        if code() != self.code:
+            raise OtherCodeError(
+                f"the package airflow-pipelines in {_PACKAGE.parent} of a machine, or its pyarrow, is not the host's release"
+            )
+        reader = self._reader()
+        for batch in batches:
+            if batch.num_rows:
+                yield self._block(reader, batch).to_batch()
+
+    def _reader(self) -> RecordReader:
+        definition = find_format(self.format)
+        if definition is None:
+            raise OtherCodeError(f"a machine of the cluster does not know format {self.format!r}")
+        parser = new_parser(definition, self.schema, self.format_options, f"kafka_input {self.topic}", lambda: self.now)
+        wanted = HeaderFilter(self.header_filter) if self.header_filter else None
+        return RecordReader(message_parser(self.schema, parser), wanted, None)
+
+    def _block(self, reader: RecordReader, batch: pa.RecordBatch) -> ClusterBlock:
+        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        topic, values = self.topic, columns["value"]
+        headers = map(_headers, columns["headers"]) if "headers" in columns else repeat(())
+        fields = zip(columns["partition"], columns["offset"], columns["key"], values, headers, strict=False)
+        records = [FetchedRecord(topic, *field) for field in fields]
+        size = sum(map(len, filter(None, values)))
+        first, last = records[0], records[-1]
+        return ClusterBlock(first.partition(), first.offset(), last.offset(), size, reader.read(records))
+
+
+def _headers(given: list[dict[str, Any]] | None) -> Headers:
+    return [(each["key"], each["value"]) for each in given or ()]
