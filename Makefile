@@ -62,7 +62,7 @@ bench: $(VENV)/.bench ## Measure everything (hours); writes benchmarks/results/l
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m benchmarks $(BENCH)
 	@$(BIN)/python -m benchmarks.tables
 
-bench-quick: $(VENV)/.bench ## Measure a little (five minutes); writes benchmarks/results/quick.json
+bench-quick: $(VENV)/.bench ## Measure a little (some eight minutes); writes benchmarks/results/quick.json
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m benchmarks --quick
 
 $(VENV)/.bench: $(VENV)/.installed

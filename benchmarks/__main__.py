@@ -50,8 +50,10 @@ def main() -> int:
             results.write(path)
     machine = Machine.here()
     Console().print(_table(results, machine))
-    for plot in draw(results, path.parent):
-        print(f"Drawn: {_shown(plot)}")
+    if not quick:
+        # The plots stand in the page, which shows the long run.
+        for plot in draw(results, path.parent):
+            print(f"Drawn: {_shown(plot)}")
     print(f"Written to {_shown(path)}")
     return int(failed)
 
@@ -120,7 +122,7 @@ def _run(part: Part, options: Options, results: Results) -> bool:
 def _table(results: Results, machine: Machine) -> Table:
     table = Table(title=f"{machine.cores} cores, {machine.memory_gib} GiB, {machine.cpu}; PySpark {machine.pyspark}")
     for heading in ("measurement", "value", "target", "", "measured"):
-        table.add_column(heading, justify="left" if heading == "measurement" else "right")
+        table.add_column(heading, justify="left" if heading == "measurement" else "right", overflow="fold")
     for name, dated in results.figures.items():
         if "." in name:
             continue
