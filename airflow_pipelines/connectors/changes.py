@@ -21,6 +21,7 @@ from airflow_pipelines.connectors.updates import with_updates
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import quote
@@ -49,11 +50,11 @@ def changes_of(delta: Batch, columns: Sequence[str], session: SparkSession, key:
 
     :param delta: rows with weights
     :param columns: the columns to show
-    :param session: sorts a delta that is in files
+    :param session: sorts a delta that is not small, or in files
     :param key: those of the output's index; empty without one
     """
     names = [*columns, WEIGHT]
-    if delta.table is None and delta.files:
+    if (delta.table is None and delta.files) or not delta.is_small(DEFAULT_LIMITS):
         return StreamedChanges(delta.frame(session).select(*map(quote, names)), delta.rows, key)
     return ChangesInMemory(shown(delta.to_arrow(), delta.schema).select(names), key)
 

@@ -15,12 +15,15 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, relaxed, shaped
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
+from airflow_pipelines.engine.spark.partitioned_frames import partitioned_frame
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.values.intervals import has_months
 
 __all__ = ["WEIGHT", "Batch", "joined", "weighted"]
 
 _numbers = itertools.count(1)
+_COMPRESSED = 3
+"""Rows take about so many times the bytes in memory that they take in a file."""
 
 
 def weighted(schema: StructType) -> StructType:
@@ -74,13 +77,33 @@ class Batch:
         return cls.in_memory(schema, arrow_schema(schema).empty_table())
 
     def is_small(self, limits: Limits) -> bool:
-        """Whether the batch may be held in, and planned from, the driver's memory."""
+        """Whether the batch has so few rows that one task is enough for them."""
         return self.rows <= limits.small_rows and self.memory_bytes <= limits.small_bytes
 
     @property
     def memory_bytes(self) -> int:
         """The size of the rows in the driver's memory; 0 when they are only in files."""
         return 0 if self.table is None else int(self.table.nbytes)
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes a row takes in memory."""
+        if self.rows == 0:
+            return 0
+        if self.table is not None:
+            return self.memory_bytes // self.rows
+        size = 0 if self.store is None else sum(self.store.path(name).stat().st_size for name in self.files)
+        return _COMPRESSED * size // self.rows
+
+    def in_files_only(self, store: BatchStore) -> Batch:
+        """The same batch with its rows in files of ``store`` and not in memory."""
+        flushed = self.flush(store)
+        if flushed.table is None or not flushed.files:
+            return flushed
+        with store.lock:
+            out = replace(flushed, table=None)
+            store.hold(out)
+        return out
 
     def flush(self, store: BatchStore) -> Batch:
         """The same batch with its rows in files of ``store``; the rows in memory are kept as well."""
@@ -100,9 +123,15 @@ class Batch:
             return arrow.empty_table()
         return shaped(self.store.read(self.files), arrow)
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows as a DataFrame: a local relation when they are in memory, else a scan of the files."""
+    def frame(self, spark: SparkSession, limits: Limits = DEFAULT_LIMITS) -> DataFrame:
+        """The rows as a DataFrame: those in memory as they are, else a scan of the files.
+
+        :param spark: the session of the DataFrame
+        :param limits: a small batch is a local relation; a larger one has a partition for each core
+        """
         if self.table is not None:
+            if self.rows and not self.is_small(limits):
+                return partitioned_frame(spark, self.table, relaxed(self.schema))
             if has_months(self.schema):
                 return arrow_frame(spark, self.table, relaxed(self.schema))
             # Spark reads a table in chunks only up to the first one without rows.

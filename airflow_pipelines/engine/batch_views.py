@@ -44,6 +44,8 @@ class BatchViews:
         self._limits = limits
         self._prepared = PreparedQueries(sessions.small, limits)
         self._views: set[int] = set()
+        # The bytes of the rows in memory that these views have, by number.
+        self._in_jvm: dict[int, int] = {}
         self._bundles: LRUCache[tuple[int, ...], Batch] = LRUCache(limits.bundles)
         # A batch that was flushed, or read back into memory, is another object of the same number.
         self._users: dict[int, weakref.WeakSet[Batch]] = {}
@@ -72,8 +74,9 @@ class BatchViews:
                     continue
                 batch = self._batch(number)
                 session = self.sessions.small if batch.table is not None else self.sessions.large
-                batch.frame(session).createOrReplaceGlobalTempView(f"{_VIEW}{number}")
+                batch.frame(session, self._limits).createOrReplaceGlobalTempView(f"{_VIEW}{number}")
                 self._views.add(number)
+                self._in_jvm[number] = batch.memory_bytes
         return text
 
     def result(self, text: str) -> Result:
@@ -89,6 +92,11 @@ class BatchViews:
         if batches and all(batch.table is not None for batch in batches):
             return self._prepared.result(parts[::2], batches, planned_anew)
         return planned_anew()
+
+    def named(self, text: str) -> list[Batch]:
+        """The batches that a query names, each once."""
+        with self._lock:
+            return [self._batch(number) for number in dict.fromkeys(map(int, _NUMBERS.findall(text)))]
 
     def plans(self) -> list[QueryPlan]:
         """The queries that are planned once and run again over other batches, with their plans."""
@@ -110,9 +118,9 @@ class BatchViews:
     def sweep(self, keep: int = 0) -> None:
         """Drop the views of batches that nothing refers to any more.
 
-        :param keep: nothing is dropped while there are no more of them than this
+        :param keep: nothing is dropped while there are no more of them than this, and the rows that the JVM keeps for them are few
         """
-        if len(self._dead) <= keep:
+        if len(self._dead) <= keep and sum(self._in_jvm.get(number, 0) for number in list(self._dead)) <= self._limits.leaf_bytes:
             return
         while self._dead:
             number = self._dead.popleft()
@@ -123,12 +131,14 @@ class BatchViews:
                 self._users.pop(number, None)
                 if number in self._views:
                     self._views.discard(number)
+                    self._in_jvm.pop(number, None)
                     self.sessions.small.catalog.dropGlobalTempView(f"{_VIEW}{number}")
 
     def close(self) -> None:
         """Drop all views and forget all planned queries."""
         with self._lock:
             views, self._views = self._views, set()
+            self._in_jvm.clear()
             self._bundles.clear()
         for number in views:
             self.sessions.small.catalog.dropGlobalTempView(f"{_VIEW}{number}")

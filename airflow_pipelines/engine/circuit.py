@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyspark.sql.functions as f
@@ -19,6 +20,7 @@ from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.compaction import compacted, in_canonical_form
 from airflow_pipelines.engine.evaluation import Evaluation, EvaluationAnew
 from airflow_pipelines.engine.functions.python_functions import register_functions
+from airflow_pipelines.engine.held_memory import held_memory
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup.index import file_index
@@ -97,6 +99,7 @@ class Circuit:
         """Views whose contents are still to be evaluated after a change of the program, and cannot be read before."""
         # The rules are those of the incremental stages; to recompute, all rows are needed.
         self.timing = Timing(program, sessions, self.wiring.readers, () if strategy == "full" else program.retention)
+        self._memory = held_memory(sessions.small.sparkContext)
         self._by_cost = strategy == "auto"
         self._workers = Workers(sessions.small.sparkContext)
         self._large_contents = LargeContents()
@@ -401,6 +404,7 @@ class Circuit:
         merged = self._merge(lambda trace: trace.needs_merge(self.limits), self._merged)
         with self._lock:
             self._snapshot = self.timing.retention.apply(self._snapshot, self._context({}))
+        self._make_room()
         self.batch_views.sweep()
         if merged:
             file_index(self.store).forget()
@@ -432,6 +436,7 @@ class Circuit:
 
     def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:
         self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit, self._merged)
+        self._make_room()
         self.batch_views.sweep(keep=self.limits.dead_views)
         base = self._snapshot
         evaluation = self._evaluation(base, timed, version=base.step + 1)
@@ -501,6 +506,7 @@ class Circuit:
             incomplete=incomplete,
             limits=self.limits,
             streams=self.streams,
+            memory=self._memory,
         )
 
     def _evaluation(self, base: Snapshot, timed: TimedStep, version: int) -> Evaluation:
@@ -545,6 +551,19 @@ class Circuit:
             if traces or states:
                 self._snapshot = replace(base, traces={**base.traces, **traces}, states={**base.states, **states})
         return bool(traces or states)
+
+    def _make_room(self) -> None:
+        """When the memory for large batches gets full, put those of the trace that has most into files, then of the next."""
+        while self._memory.is_tight:
+            base = self._snapshot
+            traces = [*base.traces.values(), *base.all_states().values()]
+            most = max((trace.held_bytes(self.limits) for trace in traces), default=0)
+            if not most:
+                return
+            self._merge(partial(self._holds, most), lambda trace: trace.in_files_only(self.store, self.limits))
+
+    def _holds(self, most: int, trace: Trace) -> bool:
+        return trace.held_bytes(self.limits) >= most
 
     def _merged(self, trace: Trace) -> Trace:
         return trace.merge(self._compacted, self.limits)

@@ -22,7 +22,7 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
     if delta.insert_only or delta.rows == 0:
         return delta
     if delta.table is not None:
-        return Batch.in_memory(delta.schema, consolidate(delta.table))
+        return context.spill_if_large(Batch.in_memory(delta.schema, consolidate(delta.table)))
     query = consolidated_sql(Trace(delta.schema), context.batch_views.table(delta))
     return context.run(query, delta.schema, Mode.LARGE)
 
@@ -30,7 +30,11 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
 def compacted(trace: Trace, context: Context) -> Batch:
     """All rows of a trace added up in one batch."""
     keys = [column for column in arrow_schema(trace.schema) if column.name not in trace.merges]
-    if trace.in_memory and trace.rows <= context.limits.small_input and can_group(keys):
+    if trace.in_memory and trace.insert_only and trace.adds_up_weights_only and not trace.is_small(context.limits):
+        # As they are the rows need no sorting, now or by those who read them.
+        table = pa.concat_tables([batch.table for batch in trace.batches]).combine_chunks()
+        return context.spill_if_large(Batch.in_memory(trace.schema, table))
+    if trace.in_memory and can_group(keys):
         table = pa.concat_tables([batch.table for batch in trace.batches])
         merge = consolidate_groupable if trace.drops_zeros else merge_groupable
         return context.spill_if_large(Batch.in_memory(trace.schema, merge(table, trace.merges)))

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 class Limits:
     """What counts as small, as few and as many. Every answer is the same whatever these are; only the work differs.
 
-    :param small_rows: a batch of at most this many rows counts as small: it may live in the driver's memory ...
+    :param small_rows: a batch of at most this many rows counts as small: it lives in the driver's memory ...
     :param small_bytes: ... unless it takes more bytes than this
+    :param held_bytes: a batch that is not small lives in the driver's memory, too, when it takes at most this many bytes and there
+        is room (see :mod:`airflow_pipelines.engine.held_memory`); else it goes to files
     :param small_input: an operator whose inputs together have at most this many rows, all in memory, runs in one task and answers
         to the driver ...
     :param fan_out: ... unless its result has more rows than this: then it is run again and writes files
@@ -42,6 +44,7 @@ class Limits:
 
     small_rows: int = 50_000
     small_bytes: int = 64 << 20
+    held_bytes: int = 256 << 20
     small_input: int = 100_000
     fan_out: int = 200_000
     tiny: int = 5_000

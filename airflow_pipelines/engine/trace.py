@@ -92,25 +92,40 @@ class Trace:
     def merge(self, consolidate: Callable[[Trace], Batch], limits: Limits) -> Trace:
         """The same contents in fewer batches.
 
-        Batches in memory become one (it goes to a file when it outgrows memory, which ``consolidate`` decides). When there are many
-        batches in files, the smaller ones become one: a row is written again when its batch has about doubled, so that
-        the number of batches and the writing both stay logarithmic. ``consolidate`` sums a trace's rows into one batch.
+        Small batches in memory become one. Of larger ones in memory, and of many in files, the smaller ones become one: a row is
+        copied again when its batch has about doubled, so that the number of batches and the copying both stay logarithmic.
+        ``consolidate`` sums a trace's rows into one batch; it decides whether that goes to a file.
         """
         memory = tuple(batch for batch in self.batches if batch.table is not None)
         files = tuple(batch for batch in self.batches if batch.table is None)
         merged_files = files
         if len(files) > limits.file_batches:
-            few = _smallest(files, limits)
+            few = _smallest(files, limits.file_batches, limits)
             rest = tuple(batch for batch in files if batch not in few)
             merged_files = (*rest, consolidate(self._part(few)))
         if len(memory) > 1:
-            part = self._part(memory)
-            small = part.rows <= limits.small_rows and sum(batch.memory_bytes for batch in memory) <= limits.small_bytes
-            if part.insert_only and small and self.adds_up_weights_only:
-                memory = (Batch.in_memory(self.schema, pa.concat_tables([batch.table for batch in memory])),)
-            else:
-                memory = (consolidate(part),)
+            memory = self._merged_in_memory(memory, consolidate, limits)
         return replace(self, batches=tuple(batch for batch in (*merged_files, *memory) if batch.rows))
+
+    def _merged_in_memory(
+        self, memory: tuple[Batch, ...], consolidate: Callable[[Trace], Batch], limits: Limits
+    ) -> tuple[Batch, ...]:
+        part = self._part(memory)
+        if part.rows <= limits.small_rows and sum(batch.memory_bytes for batch in memory) <= limits.small_bytes:
+            if part.insert_only and self.adds_up_weights_only:
+                return (Batch.in_memory(self.schema, pa.concat_tables([batch.table for batch in memory])),)
+            return (consolidate(part),)
+        few = _smallest(memory, max(1, limits.memory_batches // 2), limits)
+        rest = tuple(batch for batch in memory if batch not in few)
+        return (*rest, consolidate(self._part(few)))
+
+    def in_files_only(self, store: BatchStore, limits: Limits) -> Trace:
+        """The same trace with the batches that are not small in files of ``store``, and not in memory."""
+        return replace(self, batches=tuple(b if b.is_small(limits) else b.in_files_only(store) for b in self.batches))
+
+    def held_bytes(self, limits: Limits) -> int:
+        """The bytes in memory of batches that are not small."""
+        return sum(batch.memory_bytes for batch in self.batches if not batch.is_small(limits))
 
     def compact(self, consolidate: Callable[[Trace], Batch]) -> Trace:
         """The same contents in one batch.
@@ -162,10 +177,10 @@ def _merges(manifest: dict[str, Any]) -> Mapping[str, Merge]:
     return {name: extremes.get(name[-3:], Merge.SUM) if name.startswith("__a") else Merge.SUM for name in manifest["sums"]}
 
 
-def _smallest(files: tuple[Batch, ...], limits: Limits) -> tuple[Batch, ...]:
-    """The batches worth merging: enough of the smallest ones to make them few, and those that are not much larger than these."""
-    ordered = sorted(files, key=lambda batch: batch.rows)
-    least = max(2, len(ordered) - limits.file_batches + 1)
+def _smallest(batches: tuple[Batch, ...], few: int, limits: Limits) -> tuple[Batch, ...]:
+    """The batches worth merging: so many of the smallest ones that ``few`` are left, and those that are not much larger."""
+    ordered = sorted(batches, key=lambda batch: batch.rows)
+    least = max(2, len(ordered) - few + 1)
     total = 0
     for count, batch in enumerate(ordered):
         if count >= least and batch.rows > limits.growth * total:

@@ -20,6 +20,7 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import Delivery
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from airflow_pipelines.engine.spark.jobs import ThreadProperties
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.connector_state import OutputState
@@ -186,7 +187,7 @@ class OutputEndpoint:
         :param delta: the changes
         :returns: whether they are in the buffer, from where they are written later
         """
-        if self._buffer is None or delta.table is None:
+        if self._buffer is None or delta.table is None or not delta.is_small(DEFAULT_LIMITS):
             return False
         if self.health.fatal is not None:
             # It goes to the queue, for a next start, or nowhere.

@@ -18,6 +18,7 @@ SIZES: Mapping[str, Limits] = {
     # Whatever has a few rows goes to files, so that each operator meets all mixtures, and traces are merged all the time.
     "mixed": Limits(
         small_rows=3,
+        held_bytes=500,
         small_input=6,
         tiny=2,
         fan_out=8,
@@ -30,7 +31,9 @@ SIZES: Mapping[str, Limits] = {
         parts=1,
         retention_rows=2,
     ),
+    # Nothing counts as small, and yet everything is in memory.
+    "held": Limits(small_rows=-1, small_input=-1, tiny=-1, fan_out=-1, memory_batches=1, file_batches=1),
     # Everything goes to files.
-    "large": Limits(small_rows=-1, small_input=-1, tiny=-1, fan_out=-1, memory_batches=1, file_batches=1),
+    "large": Limits(small_rows=-1, held_bytes=-1, small_input=-1, tiny=-1, fan_out=-1, memory_batches=1, file_batches=1),
 }
 """The limits of each size by its name."""

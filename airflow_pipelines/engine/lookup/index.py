@@ -41,10 +41,10 @@ _SortedHashes: TypeAlias = tuple[Hashes, Places]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
 _CHUNK = 1 << 20
-_CACHED = 256
-"""So many sets of hashes of batches in memory are cached."""
 _COMPARED_ROWS = 1 << 16
 """Pairs are compared in pieces of this many, which bounds the memory and the bytes of one array of texts."""
+_CACHED_BYTES = 128 << 20
+"""Sets of hashes of batches in memory are cached as long as they have at most so many bytes together."""
 _TEXT_ROWS = 250_000
 """Texts are hashed in pieces of this many rows, to bound the memory."""
 
@@ -260,7 +260,7 @@ class MemoryIndex:
     """Looks rows up in batches in memory, and caches the hashes of the last ones."""
 
     def __init__(self) -> None:
-        self._hashes: FIFOCache[tuple[int, tuple[str, ...]], _SortedHashes] = FIFOCache(_CACHED)
+        self._hashes: FIFOCache[tuple[int, tuple[str, ...]], _SortedHashes] = FIFOCache(_CACHED_BYTES, getsizeof=_size_of)
         self._lock = threading.Lock()
 
     def find(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:
@@ -293,9 +293,14 @@ class MemoryIndex:
             hashes = hash_rows(table.select(list(names)))
             order = np.argsort(hashes, kind="stable")
             known = (hashes[order], order)
-            with self._lock:
-                self._hashes[number, names] = known
+            if _size_of(known) <= _CACHED_BYTES:
+                with self._lock:
+                    self._hashes[number, names] = known
         return known
+
+
+def _size_of(hashes: _SortedHashes) -> int:
+    return hashes[0].nbytes + hashes[1].nbytes
 
 
 memory_index = MemoryIndex()

@@ -57,8 +57,8 @@ class LargeContents:
         :param context: finds rows
         :returns: None for contents that have to be added up, or need not be
         """
-        files = tuple(batch for batch in trace.batches if batch.insert_only and batch.table is None)
-        others = tuple(batch for batch in trace.batches if not (batch.insert_only and batch.table is None))
+        files = tuple(batch for batch in trace.batches if batch.insert_only and _is_large(batch, context.limits))
+        others = tuple(batch for batch in trace.batches if not (batch.insert_only and _is_large(batch, context.limits)))
         stored, changed = (sum(batch.rows for batch in batches) for batches in (files, others))
         few = changed <= min(context.limits.merged_on_read, stored)
         if trace.insert_only or not few or not trace.adds_up_weights_only or not trace.columns:
@@ -120,6 +120,10 @@ def _without_changed(trace: Trace, files: Sequence[Batch], changed: _Changed, co
         f"SELECT /*+ BROADCAST(c) */ s.* FROM {views.rows(tuple(files))} AS s LEFT ANTI JOIN {views.table(changed.named)} AS c"
     )
     return f"SELECT {columns} FROM ({untouched} ON {match}) UNION ALL SELECT {columns} FROM {views.table(changed.present)}"
+
+
+def _is_large(batch: Batch, limits: Limits) -> bool:
+    return batch.table is None or not batch.is_small(limits)
 
 
 def _has_index(trace: Trace, files: Sequence[Batch], names: pa.Schema, limits: Limits) -> bool:

@@ -96,9 +96,10 @@ def _by_spark(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Con
         query = consolidated_sql(trace, f"({both})", f"<> 0 AND MAX({_WANTED}) = 1")
         return context.run(query, trace.schema, Mode.SMALL if small else Mode.LARGE, may_grow=True).to_arrow()
     match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
-    hint = "" if small or batch.table is None else "/*+ BROADCAST(t) */ "
+    few = batch.is_small(context.limits)
+    hint = "/*+ BROADCAST(t) */ " if few and not small else ""
     rows = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN {context.batch_views.table(batch)} AS t ON {match})"
-    narrow = Mode.NARROW if batch.table is not None else Mode.LARGE
+    narrow = Mode.NARROW if few else Mode.LARGE
     found = context.run(consolidated_sql(trace, rows), trace.schema, Mode.SMALL if small else narrow, may_grow=True)
     return found.to_arrow()
 

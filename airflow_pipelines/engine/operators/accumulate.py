@@ -87,7 +87,7 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
         if found is not None:
             return found
     batch = context.spill_if_large(batch)
-    if batch.table is None:
+    if batch.table is None or not batch.is_small(context.limits):
         return _large(stage, node, batch, known, context, had_output=had_output)
     # The batch that the query reads lives until the query has run.
     mode = Mode.SMALL if known.is_small(context.limits) else Mode.NARROW

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.arrow import arrow_schema, can_group
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews, consolidated_sql, empty_sql
+from airflow_pipelines.engine.held_memory import HeldMemory
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.moved_range import moved_range
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
@@ -20,6 +22,7 @@ from airflow_pipelines.engine.operators.result import Outcome, stage_schema, str
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.counting import evaluate_and_count
 from airflow_pipelines.engine.spark.failures import refused_write
+from airflow_pipelines.engine.spark.limited_frames import first_of_each_partition
 from airflow_pipelines.engine.spark.planned_query import Result
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import COMPRESSION, BatchStore
@@ -31,17 +34,21 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.version import Version
 
 _REMEMBERED = 1024
+_LEAST_WIDTH = 64
+"""Bytes of a row, however few columns it has: an expression may make it wider than what it is made from."""
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
 """Schemas of nodes by what they read: to ask Spark takes some milliseconds."""
 
 
 class Mode(Enum):
-    """How an operator runs in one step; it follows from the sizes of what it reads.
+    """How an operator runs in one step; it follows from the numbers of rows of what it reads.
+
+    Where the result goes is another question, which :meth:`Context.run` answers by its bytes.
 
     ``SMALL``: all it touches is small; one task, the result goes to the driver.
     ``NARROW``: its deltas are small, but not what it joins them with; the contents are streamed past the broadcast deltas and the
     result goes to the driver.
-    ``LARGE``: a delta is large; the result goes to files.
+    ``LARGE``: a delta is large; Spark makes its own choices.
     """
 
     SMALL = "small"
@@ -64,6 +71,7 @@ class Context:
     :param clock: the time of the step in microseconds since the epoch; None before the first tick
     :param version: a number that grows from step to step
     :param streams: the process of the program's stream program, where it has one
+    :param memory: the room for batches in memory that are not small
     :param pinned: what was fetched for the step, by the query for it: several operators may need the same
     """
 
@@ -78,6 +86,7 @@ class Context:
     clock: int | None = None
     version: int = 0
     streams: StreamRuntime | None = None
+    memory: HeldMemory = field(default_factory=lambda: HeldMemory(0))
     pinned: dict[str, Batch] = field(default_factory=dict)
 
     def changed(self) -> frozenset[str]:
@@ -139,11 +148,14 @@ class Context:
         batches = [batch for name in deltas - contents for batch in self.relations[name].delta]
         batches += [batch for name in contents for batch in self.relations[name].after.batches]
         batches += [batch for state in states for batch in state.batches]
-        return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= self.limits.small_input
+        return self._are_small(batches) and sum(batch.rows for batch in batches) <= self.limits.small_input
 
     def _deltas_are_small(self, names: frozenset[str]) -> bool:
         batches = [batch for name in names for batch in self.relations[name].delta]
-        return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= self.limits.small_rows
+        return self._are_small(batches) and sum(batch.rows for batch in batches) <= self.limits.small_rows
+
+    def _are_small(self, batches: Sequence[Batch]) -> bool:
+        return all(batch.table is not None and batch.is_small(self.limits) for batch in batches)
 
     def is_tiny(self, names: frozenset[str], version: Version = Version.AFTER) -> bool:
         """Whether relations together have so few rows that it costs nothing to read them all."""
@@ -196,8 +208,13 @@ class Context:
         if mode is Mode.LARGE and stage.relation in self.unobserved:
             rows = evaluate_and_count(self.batch_views.query(self.sessions.large, query))
             return Outcome(Batch.empty(schema), consolidated=True, unobserved=rows)
-        if mode is Mode.LARGE and not consolidated and not unit_weights:
-            # Otherwise the rows would be written, read and written again.
+        if (
+            mode is Mode.LARGE
+            and not consolidated
+            and not unit_weights
+            and not (self._may_be_held(query) and can_group(arrow_schema(schema)))
+        ):
+            # Otherwise the rows would be written, read and written again. In memory they are added up afterwards.
             return Outcome(self.run(consolidated_sql(Trace(schema), f"({query})"), schema, mode), consolidated=True)
         return Outcome(self.run(query, schema, mode, may_grow), consolidated=consolidated)
 
@@ -206,7 +223,7 @@ class Context:
         return all(batch.insert_only for name in names for batch in self.relations[name].after.batches)
 
     def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
-        """The result of a query as a batch: in files when the mode is large.
+        """The result of a query as a batch: in files when it is not small, and too large to be held in memory.
 
         :param may_grow: the result may have many more rows than the deltas; collecting it is then given up at the limit of rows
         """
@@ -214,7 +231,28 @@ class Context:
             table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)
             if table is not None:
                 return self.spill_if_large(Batch.in_memory(schema, table))
+        elif self._may_be_held(query):
+            table = self._collected_to_be_held(query)
+            if table is not None:
+                return self.spill_if_large(Batch.in_memory(schema, table))
         return self.spill(self.batch_views.query(self.sessions.large, query), schema)
+
+    def _may_be_held(self, query: str) -> bool:
+        """Whether the result of a large query is likely to fit into memory: it seldom has more rows than the step's deltas."""
+        changed = [sum(batch.rows for batch in versions.delta) for versions in list(self.relations.values())]
+        return max(changed, default=0) <= self._rows_to_hold(query)
+
+    def _rows_to_hold(self, query: str) -> int:
+        """So many rows of a query's result surely fit into memory, if they are as wide as two of what it reads."""
+        widest = max((batch.row_bytes for batch in self.batch_views.named(query)), default=0)
+        return min(self.memory.most_of_one, self.limits.held_bytes) // max(_LEAST_WIDTH, 2 * widest)
+
+    def _collected_to_be_held(self, query: str) -> pa.Table | None:
+        """The result of a large query; None when it has too many rows, of which not many more were computed."""
+        most = self._rows_to_hold(query)
+        frame = self.batch_views.query(self.sessions.large, query)
+        table = collected(first_of_each_partition(frame, most + 1))
+        return table if table.num_rows <= most else None
 
     def spill(self, frame: DataFrame, schema: StructType) -> Batch:
         """A large result: Spark writes it to files. It comes back into memory when it turns out to be small."""
@@ -238,6 +276,9 @@ class Context:
     def spill_if_large(self, batch: Batch) -> Batch:
         """The batch in the form it should be kept in: one that is too large for the driver's memory goes to files."""
         if batch.table is None or batch.is_small(self.limits):
+            return batch
+        if batch.memory_bytes <= self.limits.held_bytes and self.memory.has_room(batch.memory_bytes):
+            self.memory.hold(batch.table)
             return batch
         with self.store.lock:
             files = self.store.write(batch.table)

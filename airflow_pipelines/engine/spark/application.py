@@ -64,6 +64,11 @@ def heap_used(context: SparkContext) -> int:
     return int(runtime.totalMemory() - runtime.freeMemory())
 
 
+def most_heap(context: SparkContext) -> int:
+    """Bytes that the JVM's heap may grow to."""
+    return int(jvm(context).java.lang.Runtime.getRuntime().maxMemory())
+
+
 def jvm_process(context: SparkContext) -> int:
     """The process id of the JVM."""
     return int(jvm(context).java.lang.ProcessHandle.current().pid())

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_session, jvm, query_execution
+from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_session, jvm, query_execution, singleton
 
 _SORT: Final = re.compile(r"^[\s:+|-]*Sort\b", re.MULTILINE)
 
@@ -47,6 +47,18 @@ def limited_by_partition(frame: DataFrame) -> Limited:
         children.add(local)
         local = node.withNewChildren(java.org.apache.spark.api.python.PythonUtils.toSeq(children))
     return Limited(_frame(frame, java, local), rows)
+
+
+def first_of_each_partition(frame: DataFrame, rows: int) -> DataFrame:
+    """A frame whose partitions each end after so many rows.
+
+    :param frame: any query
+    :param rows: at most so many of each partition
+    """
+    java = jvm(frame.sparkSession.sparkContext)
+    limit = java.org.apache.spark.sql.catalyst.plans.logical.LocalLimit
+    number = singleton(java.org.apache.spark.sql.catalyst.expressions, "Literal").apply(rows)
+    return _frame(frame, java, limit(number, query_execution(frame).analyzed()))
 
 
 def _frame(frame: DataFrame, java: JavaObject, plan: JavaObject) -> DataFrame:
