@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pyspark.sql.functions as f
@@ -554,16 +553,20 @@ class Circuit:
 
     def _make_room(self) -> None:
         """When the memory for large batches gets full, put those of the trace that has most into files, then of the next."""
-        while self._memory.is_tight:
-            base = self._snapshot
-            traces = [*base.traces.values(), *base.all_states().values()]
-            most = max((trace.held_bytes(self.limits) for trace in traces), default=0)
-            if not most:
-                return
-            self._merge(partial(self._holds, most), lambda trace: trace.in_files_only(self.store, self.limits))
+        excess = self._memory.excess
+        if excess <= 0:
+            return
+        base, least = self._snapshot, 0
+        sizes = [trace.held_bytes(self.limits) for trace in (*base.traces.values(), *base.all_states().values())]
+        for held in filter(None, sorted(sizes, reverse=True)):
+            least, excess = held, excess - held
+            if excess <= 0:
+                break
+        if least:
+            self._merge(lambda trace: trace.held_bytes(self.limits) >= least, self._in_files_only)
 
-    def _holds(self, most: int, trace: Trace) -> bool:
-        return trace.held_bytes(self.limits) >= most
+    def _in_files_only(self, trace: Trace) -> Trace:
+        return trace.in_files_only(self.store, self.limits)
 
     def _merged(self, trace: Trace) -> Trace:
         return trace.merge(self._compacted, self.limits)

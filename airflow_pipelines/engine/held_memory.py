@@ -39,9 +39,9 @@ class HeldMemory:
         return self.most // _OF_ALL
 
     @property
-    def is_tight(self) -> bool:
-        """Whether so little is left that what is held for long should go to files."""
-        return self.used > self.most // 2
+    def excess(self) -> int:
+        """So many bytes of what is held for long should go to files, so that steps have half of the room; 0 or less for none."""
+        return self.used - self.most // 2
 
     def has_room(self, size: int) -> bool:
         """Whether a table of so many bytes may be held besides those that are."""

@@ -59,18 +59,21 @@ def _rows(batch: Batch) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in batch.to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize("limits", [DEFAULT_LIMITS, replace(DEFAULT_LIMITS, small_input=0)], ids=["driver", "spark"])
+@pytest.mark.parametrize("limits", [DEFAULT_LIMITS, replace(DEFAULT_LIMITS, small_rows=0, small_input=0)], ids=["driver", "spark"])
 def test_columns_are_merged_by_their_rules(limits: Limits, sessions: SparkSessions) -> None:
     with tempfile.TemporaryDirectory() as folder:
         context = Context(sessions, BatchViews(sessions), BatchStore(folder), limits=limits)
-        trace = Trace(SCHEMA, (_batch(FIRST), _batch(SECOND), _batch(THIRD)), MERGES)
+        # What is in files is merged by Spark.
+        first, second, third = (context.spill_if_large(_batch(rows)) for rows in (FIRST, SECOND, THIRD))
+        assert (first.table is None) is (limits is not DEFAULT_LIMITS)
+        trace = Trace(SCHEMA, (first, second, third), MERGES)
         assert _rows(compacted(trace, context)) == MERGED
-        part = replace(trace, batches=(_batch(SECOND), _batch(THIRD)), is_part=True)
+        part = replace(trace, batches=(second, third), is_part=True)
         later = compacted(part, context)
         assert _rows(later) == [("a", 3, 4, 9, None, 3, 0), ("gone", -3, None, None, None, 3, -1)], (
             "a weight of 0 may be a new value"
         )
-        assert _rows(compacted(replace(trace, batches=(later, _batch(FIRST))), context)) == MERGED
+        assert _rows(compacted(replace(trace, batches=(later, first)), context)) == MERGED
 
 
 def test_a_manifest_notes_the_rules_and_one_of_an_earlier_release_has_them_in_its_names(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import decimal
 import errno
 from pathlib import Path
@@ -203,6 +204,26 @@ def test_a_large_batch_is_not_written_again_for_a_few_small_ones(tmp_path: Path)
     assert len(trace.batches) <= 9
     # Writing all of it at each merge would be some 4 thousand million rows.
     assert sum(written) < 6 * 50_000_000
+
+
+def test_large_batches_in_memory_are_not_copied_again_for_a_few_small_ones() -> None:
+    copied = []
+    one = _batch(*((number, "a", "1.50", 1) for number in range(10)))
+    limits = dataclasses.replace(DEFAULT_LIMITS, small_rows=5)
+
+    def merged(part: Trace) -> Batch:
+        copied.append(part.rows)
+        return Batch.in_memory(SCHEMA, pa.concat_tables([batch.table for batch in part.batches]))
+
+    trace = Trace(SCHEMA, (Batch.in_memory(SCHEMA, pa.concat_tables([one.table] * 1000)),))
+    for _ in range(500):
+        trace = trace.append(dataclasses.replace(one))
+        if trace.needs_merge(limits):
+            trace = trace.merge(merged, limits)
+    assert trace.rows == 15_000
+    assert len(trace.batches) <= limits.memory_batches
+    # Copying all of it at each merge would be some million rows.
+    assert sum(copied) < 8 * 5_000
 
 
 def test_rows_after_an_empty_piece_of_a_table_are_read_too(sessions: SparkSessions) -> None:

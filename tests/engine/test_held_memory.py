@@ -1,0 +1,127 @@
+"""How much of large batches is held in memory, and what becomes of what finds no room."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_pipelines.engine.held_memory import HeldMemory, held_memory
+from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.operators.context import Mode
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.trace import Trace
+from tests.engine.programs import Running
+
+NOTHING_SMALL = Limits(small_rows=-1, small_input=-1, tiny=-1, fan_out=-1)
+PROGRAM = """
+create table t (k int, s varchar) with ('materialized' = 'true');
+create materialized view doubled as select k * 2 as k, s from t;
+create materialized view pairs as select a.k, b.s from t as a join t as b on a.s = b.s;
+"""
+
+
+def _table(numbers: int) -> pa.Table:
+    return pa.table({"n": pa.array(range(numbers), pa.int64())})
+
+
+def test_a_table_counts_once_and_until_it_is_gone() -> None:
+    memory, table = HeldMemory(1000), _table(10)
+    memory.hold(table)
+    memory.hold(table)
+    assert memory.used == 80
+    del table
+    gc.collect()
+    assert memory.used == 0
+
+
+@pytest.mark.parametrize(("size", "fits"), [(0, True), (250, True), (251, False)])
+def test_a_single_table_has_a_part_of_the_room(size: int, fits: bool) -> None:
+    assert HeldMemory(1000).has_room(size) is fits
+
+
+def test_together_tables_have_no_more_than_all_of_it() -> None:
+    memory = HeldMemory(1000)
+    held = [_table(25) for _ in range(4)]
+    for table in held:
+        assert memory.has_room(table.nbytes)
+        memory.hold(table)
+    assert not memory.has_room(1)
+    assert memory.excess == 300
+    del held[2:], table
+    gc.collect()
+    assert memory.has_room(250)
+    assert memory.excess == -100
+
+
+def test_the_room_follows_from_the_heap(sessions: SparkSessions) -> None:
+    memory = held_memory(sessions.small.sparkContext)
+    assert memory is held_memory(sessions.large.sparkContext)
+    assert 32 << 20 <= memory.most <= 64 << 30
+
+
+def _held(running: Running) -> dict[str, list[bool]]:
+    return {name: [batch.table is not None for batch in trace.batches] for name, trace in running.circuit.snapshot.traces.items()}
+
+
+def _given(room: int, sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> Running:
+    running = Running(PROGRAM, sessions, limits=NOTHING_SMALL)
+    monkeypatch.setattr(running.circuit, "_memory", HeldMemory(room))
+    return running
+
+
+def _expected(rows: list[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
+    return {
+        "t": sorted(rows, key=repr),
+        "doubled": sorted(((2 * k, s) for k, s in rows), key=repr),
+        "pairs": sorted(((k, s) for k, one in rows for _, s in rows if one == s), key=repr),
+    }
+
+
+def test_what_is_not_small_stays_in_memory_while_there_is_room(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = _given(1 << 20, sessions, monkeypatch)
+    rows = [(1, "a"), (2, "a"), (3, "b"), (4, None)]
+    running.insert("t", *rows)
+    running.delete("t", rows[1])
+    del rows[1]
+    assert all(map(all, _held(running).values()))
+    assert not running.store.files(), "nothing was written to Parquet"
+    assert {name: running.rows(name) for name in ("t", "doubled", "pairs")} == _expected(rows)
+
+
+def test_what_finds_no_room_goes_to_files(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = _given(0, sessions, monkeypatch)
+    rows = [(1, "a"), (2, "a"), (3, "b"), (4, None)]
+    running.insert("t", *rows)
+    assert not any(map(any, _held(running).values()))
+    assert {name: running.rows(name) for name in ("t", "doubled", "pairs")} == _expected(rows)
+
+
+def test_the_largest_trace_makes_room_when_it_gets_tight(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = _given(16_000, sessions, monkeypatch)
+    rows = [(k, f"{k}" * 10) for k in range(20)]
+    for at in range(0, 20, 5):
+        running.insert("t", *rows[at : at + 5])
+    running.circuit._memory.most = 2 * running.circuit._memory.used - 1
+    running.circuit.maintain()
+    gc.collect()
+    assert running.circuit._memory.excess <= 0
+    held = _held(running)
+    assert any(map(any, held.values())), "only as much goes as has to"
+    assert not all(map(all, held.values()))
+    assert {name: running.rows(name) for name in held} == _expected(rows)
+    running.delete("t", *rows[:10])
+    assert {name: running.rows(name) for name in held} == _expected(rows[10:])
+
+
+def test_a_result_with_more_rows_than_fit_goes_to_files_whole(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = _given(40_000, sessions, monkeypatch)
+    context = running.circuit._context({})
+    schema = Trace(running.circuit.wiring.schemas["t"]).schema
+    for rows in (1, 156, 157, 20_000):
+        query = f"SELECT CAST(id AS INT) AS k, 'x' AS s, 1L AS __weight FROM RANGE(0, {rows}, 1, 3)"
+        batch = context.run(query, schema, Mode.LARGE)
+        assert (batch.table is None) is (rows > 156), "10,000 bytes are room for 156 rows of 64 bytes"
+        assert sorted(batch.to_arrow()["k"].to_pylist()) == list(range(rows))
