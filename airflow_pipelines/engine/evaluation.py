@@ -67,12 +67,15 @@ class Evaluation:
         started = time.monotonic()
         self.begun.add(operator.relation)
         outcome, delta = self._outcome(operator, view, kept)
+        # Whatever an operator gives, its rows are counted, and go to files where there is no room for them.
+        delta = self.context.spill_if_large(delta)
+        gained = {name: self.context.spill_if_large(batch) for name, batch in outcome.states.items()}
         before = self.relations[operator.relation]
         versions = replace(before, delta=(delta,) if delta.rows else ())
         self.relations.update(self.accept(operator.relation, versions, self.context))
         if operator.states:
             states = operator.empty_states() if kept.states is None else kept.states
-            self.states[operator.relation] = _with(states, outcome.states)
+            self.states[operator.relation] = _with(states, gained)
         rows_in = sum(batch.rows for name in operator.reads for batch in self.relations[name].delta)
         duration = round((time.monotonic() - started) * 1000, 3)
         self.stats[operator.relation] = OperatorStats(
