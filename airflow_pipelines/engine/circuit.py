@@ -556,14 +556,15 @@ class Circuit:
         excess = self._memory.excess
         if excess <= 0:
             return
-        base, least = self._snapshot, 0
-        sizes = [trace.held_bytes(self.limits) for trace in (*base.traces.values(), *base.all_states().values())]
-        for held in filter(None, sorted(sizes, reverse=True)):
-            least, excess = held, excess - held
+        base, chosen = self._snapshot, set[Trace]()
+        held = {trace: trace.held_bytes(self.limits) for trace in (*base.traces.values(), *base.all_states().values())}
+        for trace in sorted(filter(held.get, held), key=held.__getitem__, reverse=True):
+            chosen.add(trace)
+            excess -= held[trace]
             if excess <= 0:
                 break
-        if least:
-            self._merge(lambda trace: trace.held_bytes(self.limits) >= least, self._in_files_only)
+        if chosen:
+            self._merge(chosen.__contains__, self._in_files_only)
 
     def _in_files_only(self, trace: Trace) -> Trace:
         return trace.in_files_only(self.store, self.limits)

@@ -15,6 +15,7 @@ from airflow_pipelines.host.first_queries import REPEATS, FirstQueries
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from tests.engine.programs import Running
 
+FILES = Limits(small_rows=10, held_bytes=-1)
 PROGRAM = """create table t (id int, a int array) with ('materialized' = 'true');
     create table small (id int) with ('materialized' = 'true');
     create view hidden as select id from t;
@@ -40,7 +41,7 @@ def _jobs(running: Running, first: FirstQueries) -> int:
 
 
 def test_queries_are_begun_once_for_each_form(sessions: SparkSessions, log: PipelineLog, tmp_path: Path) -> None:
-    running = Running(PROGRAM, sessions, limits=Limits(small_rows=10))
+    running = Running(PROGRAM, sessions, limits=FILES)
     first = FirstQueries(sessions.small.sparkContext, "first", log)
     assert _jobs(running, first) == 0
     running.insert("small", (1,))
@@ -59,7 +60,7 @@ def test_queries_are_begun_once_for_each_form(sessions: SparkSessions, log: Pipe
 
 
 def test_a_query_that_fails_is_in_the_log(sessions: SparkSessions, log: PipelineLog, tmp_path: Path) -> None:
-    running = Running("create table t (id int) with ('materialized' = 'true')", sessions, limits=Limits(small_rows=10))
+    running = Running("create table t (id int) with ('materialized' = 'true')", sessions, limits=FILES)
     running.insert("t", *((number,) for number in range(20)))
     for name in running.circuit.snapshot.files():
         (running.store.folder / name).unlink()

@@ -20,7 +20,7 @@ COLUMNS: Final = "k INTEGER, s VARCHAR, t TIMESTAMP, n INTEGER, b BIGINT, d DECI
 FIRST: Final = datetime(2026, 1, 1, 23, 59, 50)
 SIZES: Final = {
     "added up": Limits(tiny=-1),
-    "state in files": Limits(tiny=-1, small_rows=25, memory_batches=1, file_batches=2),
+    "state in files": Limits(tiny=-1, small_rows=25, held_bytes=-1, memory_batches=1, file_batches=2),
     "much for Spark": Limits(tiny=-1, small_input=12),
     "many rows": Limits(tiny=-1, added_up_rows=12),
 }

@@ -22,7 +22,7 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running
 from tests.engine.random_changes import comparable
 
-LIMITS = Limits(small_rows=20)
+LIMITS = Limits(small_rows=20, held_bytes=-1)
 MANY = range(100)
 
 

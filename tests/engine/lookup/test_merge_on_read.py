@@ -28,7 +28,7 @@ from tests.engine.random_changes import Tables, changes, exact, multiset, real_c
 from tests.engine.random_programs import TABLES, ddl
 
 EXAMPLES = int(os.environ.get("MERGE_EXAMPLES", "4"))
-FILES = Limits(small_rows=4, small_input=6)
+FILES = Limits(small_rows=4, held_bytes=-1, small_input=6)
 """Few rows go to files."""
 NESTED = """create table n (id int, at time, span interval day to second, months interval year to month,
     tz timestamp with time zone, bytes varbinary, day date, a int array, aa varchar array array, r row(x int, y row(z double)),
