@@ -92,16 +92,15 @@ class Batch:
             return 0
         if self.table is not None:
             return self.memory_bytes // self.rows
-        size = 0 if self.store is None else sum(self.store.path(name).stat().st_size for name in self.files)
-        return _COMPRESSED * size // self.rows
+        return 0 if self.store is None else _COMPRESSED * self.store.size(self.files) // self.rows
 
     def in_files_only(self, store: BatchStore) -> Batch:
-        """The same batch with its rows in files of ``store`` and not in memory."""
+        """The same rows in files of ``store`` and not in memory, as a batch of its own: Spark may hold this one's rows."""
         flushed = self.flush(store)
         if flushed.table is None or not flushed.files:
             return flushed
         with store.lock:
-            out = replace(flushed, table=None)
+            out = replace(flushed, table=None, number=next(_numbers))
             store.hold(out)
         return out
 

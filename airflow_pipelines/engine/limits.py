@@ -12,7 +12,8 @@ class Limits:
     :param small_rows: a batch of at most this many rows counts as small: it lives in the driver's memory ...
     :param small_bytes: ... unless it takes more bytes than this
     :param held_bytes: a batch that is not small lives in the driver's memory, too, when it takes at most this many bytes and there
-        is room (see :mod:`airflow_pipelines.engine.held_memory`); else it goes to files
+        is room (see :mod:`airflow_pipelines.engine.held_memory`); else it goes to files, of which Spark reads only the columns that
+        a query needs
     :param small_input: an operator whose inputs together have at most this many rows, all in memory, runs in one task and answers
         to the driver ...
     :param fan_out: ... unless its result has more rows than this: then it is run again and writes files
@@ -44,7 +45,7 @@ class Limits:
 
     small_rows: int = 50_000
     small_bytes: int = 64 << 20
-    held_bytes: int = 256 << 20
+    held_bytes: int = 64 << 20
     small_input: int = 100_000
     fan_out: int = 200_000
     tiny: int = 5_000

@@ -163,6 +163,14 @@ class BatchStore:
             raise ValueError(f"{name!r} is not the name of a batch file")
         return self.folder / name
 
+    def size(self, names: Iterable[str]) -> int:
+        """The bytes of files together.
+
+        :raises StorageError: when one is missing
+        """
+        with storage_access(self.folder):
+            return sum(self.path(name).stat().st_size for name in names)
+
     def open(self, name: str) -> Path:
         """The file of that name, to be read: it is there and, as far as :attr:`verification` asks for it, has its content.
 
