@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
+
 from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import Batch, joined, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
@@ -10,6 +14,7 @@ from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.selected_rows import select_rows
 from airflow_pipelines.engine.operators.state import Kept
+from airflow_pipelines.sql.plan.ir.computed_columns import computed_columns
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
@@ -20,33 +25,48 @@ class LinearOperator(Operator[Linear]):
     def evaluate(self, context: Context, kept: Kept) -> Outcome:
         """See :class:`Operator`."""
         del kept
-        rows = self._small_delta(context)
-        selected = None if rows is None else select_rows(self.node, rows, context)
+        selected = self._selected(context)
         if selected is not None:
-            return Outcome(context.spill_if_large(Batch.in_memory(weighted(stage_schema(self.stage)), selected)))
+            return _outcome(self.stage, selected, context)
         delta = delta_of(self.node, context)
         if delta.joined is not None:
-            return _joined(self.stage, delta.joined, context)
+            return _added_up(self.stage, delta.joined.table, context)
         if delta.query is None:
             return Outcome(Batch.empty(weighted(stage_schema(self.stage))))
         # A join gives many rows for one, and so does whatever unnests a value.
         return context.emit(self.stage, delta.query, delta.mode, may_grow=True, unit_weights=context.gains(self.reads))
 
-    def _small_delta(self, context: Context) -> Batch | None:
-        """The delta of the one relation that the stage reads, in one batch; None where there are several, or it is not small."""
-        if len(self.reads) > 1 or context.mode(self.reads, frozenset()) is not Mode.SMALL:
+    def _selected(self, context: Context) -> pa.Table | None:
+        """What the stage gives for the rows of the one relation that it reads; None where there are several, or Spark is better."""
+        if len(self.reads) > 1:
             return None
         (name,) = self.reads
         delta = context.relations[name].delta
-        return joined(delta) if delta else None
+        if not delta or any(batch.table is None for batch in delta):
+            return None
+        if context.mode(self.reads, frozenset()) is not Mode.SMALL:
+            split = computed_columns(self.node)
+            if split is None or split.block is not None:
+                # Of many rows Spark computes columns on all cores.
+                return None
+        return select_rows(self.node, joined(delta), context)
 
 
-def _joined(stage: Stage, rows: Batch, context: Context) -> Outcome:
-    """The rows of a join as what its stage gives."""
-    batch = Batch.in_memory(weighted(stage_schema(stage)), rows.table)
-    if not batch.is_small(context.limits) and stage.relation in context.unobserved:
+def _added_up(stage: Stage, rows: pa.Table, context: Context) -> Outcome:
+    """The rows of a join, of which equal ones may have come from several places."""
+    batch = Batch.in_memory(weighted(stage_schema(stage)), rows)
+    if not batch.insert_only and not _is_dropped(stage, batch, context) and can_group(arrow_schema(stage_schema(stage))):
+        return replace(_outcome(stage, consolidate_groupable(rows), context), consolidated=True)
+    return _outcome(stage, rows, context)
+
+
+def _outcome(stage: Stage, rows: pa.Table, context: Context) -> Outcome:
+    batch = Batch.in_memory(weighted(stage_schema(stage)), rows)
+    if _is_dropped(stage, batch, context):
         return Outcome(Batch.empty(batch.schema), consolidated=True, unobserved=batch.rows)
-    if not batch.insert_only and can_group(arrow_schema(stage_schema(stage))):
-        batch = Batch.in_memory(batch.schema, consolidate_groupable(batch.table))
-        return Outcome(context.spill_if_large(batch), consolidated=True)
     return Outcome(context.spill_if_large(batch))
+
+
+def _is_dropped(stage: Stage, batch: Batch, context: Context) -> bool:
+    """Whether many rows have no consumer."""
+    return stage.relation in context.unobserved and not batch.is_small(context.limits)
