@@ -28,6 +28,8 @@ _PATIENCE_S: Final = 120.0
 """How long a transaction is tried again, before the program ends; the next start tries it again."""
 _PAUSE_S: Final = 0.5
 _TRANSACTION_MS: Final = 120_000
+_RENEWAL_S: Final = 3600.0
+"""The last number is committed again when it is older: brokers forget the offsets of a group in which nothing is committed."""
 _DEFAULT_MAX_BYTES: Final = 1_000_000
 _OVERHEAD: Final = 512
 """What a record has besides its key and value, at most, without headers."""
@@ -44,7 +46,7 @@ class Prepared:
 
     :param producer: the name of the producer, which is also that of the group in which its number is committed
     :param number: its number: one more than that of the transaction before
-    :param before: the number that was committed when this one was made; 0 for none
+    :param before: the number that was committed when this one was made; 0, which earlier releases began with, for none
     :param records: the records
     """
 
@@ -110,7 +112,7 @@ class TransactionalWriter(SinkWriter):
         """Number what was taken."""
         if not self._records:
             return None
-        committed = self._own(time.monotonic() + _PATIENCE_S).committed or 0
+        committed = self._renewed(self._records[0][0], time.monotonic() + _PATIENCE_S)
         self._last_number = max(self._last_number, committed) + 1
         prepared = Prepared(self._name, self._last_number, committed, tuple(self._records))
         self._records.clear()
@@ -159,6 +161,19 @@ class TransactionalWriter(SinkWriter):
             )
         _log.warning("%s: they are left out", what)
 
+    def _renewed(self, topic: str, deadline: float) -> int:
+        """The number that is committed, after it was made sure that brokers will know it for as long as they can."""
+        own = self._own(deadline)
+
+        def renew() -> None:
+            own.open()
+            own.renew(topic)
+
+        _patiently(renew, own, deadline)
+        if own.committed is None:
+            raise AssertionError("a number that was committed is known")
+        return own.committed
+
     def _own(self, deadline: float) -> Transactions:
         own = self._transactions = self._transactions or Transactions(self._where, self._name, self._properties)
         _patiently(own.open, own, deadline)
@@ -186,6 +201,7 @@ class Transactions:
         self._group: Consumer | None = None
         self.committed: int | None = None
         """The number of the last transaction; None for none that is known."""
+        self._committed_at: float | None = None
 
     def open(self) -> None:
         """Have no other producer of this name write any more, end what it left unfinished, and find the last number.
@@ -220,19 +236,36 @@ class Transactions:
         :param prepared: the records
         :raises KafkaException: when that cannot be done, or it is not known whether it was
         """
-        producer, group = self._producer, self._group
-        assert producer is not None  # noqa: S101 (it was opened)
-        assert group is not None  # noqa: S101
-        producer.client.begin_transaction()
+        producer = self._begun()
         for fields in prepared.records:
             producer.send(ProducerRecord(*fields))
         producer.flush()
         # Whatever else went wrong with a record fails the transaction, which says why.
         producer.check_sizes()
-        place = TopicPartition(prepared.records[0][0], 0, prepared.number)
+        self._commit(producer, prepared.records[0][0], prepared.number)
+
+    def renew(self, topic: str) -> None:
+        """Commit the last number again, unless that was done lately. Without one it is 1, so that there is one from now on.
+
+        :param topic: any topic that is written
+        :raises KafkaException: when that cannot be done, or it is not known whether it was
+        """
+        if self._committed_at is None or time.monotonic() - self._committed_at > _RENEWAL_S:
+            self._commit(self._begun(), topic, self.committed or 1)
+
+    def _begun(self) -> RecordProducer:
+        producer = self._producer
+        assert producer is not None  # noqa: S101 (it was opened)
+        producer.client.begin_transaction()
+        return producer
+
+    def _commit(self, producer: RecordProducer, topic: str, number: int) -> None:
+        group = self._group
+        assert group is not None  # noqa: S101 (it was opened)
+        place = TopicPartition(topic, 0, number)
         producer.client.send_offsets_to_transaction([place], group.consumer_group_metadata(), _ANSWER_S)
         producer.client.commit_transaction(_ANSWER_S)
-        self.committed = prepared.number
+        self.committed, self._committed_at = number, time.monotonic()
 
     def failure(self, error: KafkaError) -> StreamProgramError:
         """Why something cannot be done.
@@ -262,7 +295,7 @@ class Transactions:
         """Let go of the brokers; what was not committed is taken back."""
         producer, self._producer = self._producer, None
         group, self._group = self._group, None
-        self.committed = None
+        self.committed = self._committed_at = None
         if group is not None:
             group.close()
         if producer is not None:

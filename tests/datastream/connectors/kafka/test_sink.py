@@ -15,6 +15,7 @@ from airflow_pipelines.datastream.connectors import (
     KafkaTopicSelector,
     ProducerRecord,
 )
+from airflow_pipelines.datastream.connectors.kafka import transactions
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.operators.sink import Write
@@ -149,6 +150,10 @@ def test_another_parallelism_writes_what_was_prepared_once_and_in_order(kafka: K
     assert len(written(kafka, topic)) == 3 * before + after
 
 
+def forget_numbers(kafka: Kafka, topic: str) -> None:
+    kafka.admin.delete_consumer_groups([f"writes-{topic}-0"])[f"writes-{topic}-0"].result(30)
+
+
 def test_numbers_that_brokers_have_forgotten_are_an_error_or_records_are_left_out(
     kafka: Kafka, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -158,7 +163,7 @@ def test_numbers_that_brokers_have_forgotten_are_an_error_or_records_are_left_ou
     task.write("b")
     kept = task.checkpoint()
     task.writer.close()
-    kafka.admin.delete_consumer_groups([f"writes-{topic}-0"])[f"writes-{topic}-0"].result(30)
+    forget_numbers(kafka, topic)
     with pytest.raises(StreamProgramError, match=r"it is not known whether 1 records of the last checkpoint were written"):
         Task(sink(kafka, topic), prepared=kept)
     builder = KafkaSink.builder().set_bootstrap_servers(kafka.address).set_record_serializer(sink(kafka, topic).serializer)
@@ -170,6 +175,32 @@ def test_numbers_that_brokers_have_forgotten_are_an_error_or_records_are_left_ou
     again.checkpoint()
     again.writer.close()
     assert written(kafka, topic) == ["a", "b", "c"]
+
+
+def test_the_first_transaction_is_not_written_twice_when_brokers_have_forgotten_it(kafka: Kafka, topic: str) -> None:
+    task = Task(sink(kafka, topic))
+    task.write("a")
+    kept = task.checkpoint()
+    task.writer.close()
+    forget_numbers(kafka, topic)
+    with pytest.raises(StreamProgramError, match=r"it is not known whether 1 records of the last checkpoint were written"):
+        Task(sink(kafka, topic), prepared=kept)
+    assert written(kafka, topic) == ["a"]
+
+
+def test_a_number_that_is_old_is_committed_again_before_the_next(kafka: Kafka, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(sink(kafka, topic))
+    task.write("a")
+    task.checkpoint()
+    # As after a silence that was longer than brokers remember.
+    forget_numbers(kafka, topic)
+    monkeypatch.setattr(transactions, "_RENEWAL_S", 0.0)
+    task.write("b")
+    kept = task.checkpoint(commits=False)
+    task.writer.close()
+    again = Task(sink(kafka, topic), prepared=kept)
+    again.writer.close()
+    assert written(kafka, topic) == ["a", "b"]
 
 
 class _Chosen(KafkaTopicSelector):
