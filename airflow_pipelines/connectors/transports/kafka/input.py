@@ -36,6 +36,10 @@ _PARTITIONS_S: Final = 10.0
 """How often new partitions are looked for."""
 _LAG_S: Final = 0.5
 """How often it is counted what was not read yet."""
+_CLOSE_S: Final = 10.0
+"""How long the end of a client is waited for ..."""
+_CLOSE_AWAY_S: Final = 1.0
+"""... and when its brokers are away. Whatever it still waits for changes nothing here."""
 _LINGER_S: Final = 0.02
 """For how long more records are waited for when there is one: large blocks are read faster."""
 _BLOCK_RECORDS: Final = 20_000
@@ -146,10 +150,15 @@ class KafkaInput:
         if self._cluster is not None:
             self._cluster.cancel()
         with self._lock:
-            self._commit_noted()
+            is_away = self._problems.are_serious
+            if not is_away:
+                self._commit_noted()
             consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            consumer.close()
+            # A client waits for the answers to its commits, for as long as its brokers are away.
+            closing = threading.Thread(target=consumer.close, name=f"close {self._where}", daemon=True)
+            closing.start()
+            closing.join(_CLOSE_AWAY_S if is_away else _CLOSE_S)
 
     def _commit_noted(self) -> None:
         """Tell the group where it is to stand; the answer comes with a later read."""

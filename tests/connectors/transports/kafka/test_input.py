@@ -463,6 +463,34 @@ def test_a_broker_that_goes_and_comes_back(new_broker: Callable[[], Broker], rea
     assert read(topic, reader.position, address=broker.address).until_ids(1) == [5]
 
 
+@pytest.mark.parametrize("ends", [Broker.kill, Broker.stop], ids=["killed", "stopped"])
+def test_it_lets_go_of_a_broker_that_is_away_with_a_commit_on_its_way(
+    new_broker: Callable[[], Broker], read: Read, ends: Callable[[Broker], None]
+) -> None:
+    broker = new_broker()
+    topic = Kafka(broker).topic()
+    Kafka(broker).send(topic, *rows(1))
+    reader = read(topic, address=broker.address, **{"group.id": topic})
+    reader.until_ids(1)
+    reader.input.commit(reader.position)
+    reader.input.read(10, 0.2)
+    ends(broker)
+
+    def read_on() -> None:
+        for _ in range(200):
+            # As with a checkpoint each time.
+            reader.input.commit(reader.position)
+            reader.input.read(10, 0.1)
+
+    with pytest.raises(TransientConnectorFailure, match=r"no broker at .* answers"):
+        read_on()
+    reader.input.commit(reader.position)
+    closing = threading.Thread(target=reader.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    assert not closing.is_alive()
+
+
 def test_rows_are_inserts(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, *rows(1))
