@@ -159,6 +159,8 @@ class Checkpointer:
     def _wait_for_outputs(self, live: LivePipeline) -> None:
         """Let outputs that work deliver what they have, for a while. The checkpoint keeps the rest."""
         endpoints, until = live.endpoints, time.monotonic() + DELIVER_S
+        # Nothing more comes for which buffers would wait, and after the stop of the outputs it would be too late.
+        endpoints.outputs.flush(live.program)
         live.flush_outputs()
         while endpoints.outputs.delivers and (left := until - time.monotonic()) > 0 and not self._state.taken_down:
             self._state.wait(lambda: endpoints.outputs.has_delivered or self._state.taken_down, left)

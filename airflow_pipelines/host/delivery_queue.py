@@ -52,12 +52,13 @@ class DeliveryQueue:
         """The greatest number of changes that were delivered."""
 
     def put(self, part: StepChanges) -> None:
-        """Add changes, whether there is room or not: whoever makes them looks before."""
+        """Add changes, whether there is room or not: whoever makes them looks before.
+
+        After the end they are kept for a checkpoint.
+        """
         if self._bytes + part.delta.memory_bytes > MEMORY_BYTES:
             part = part.in_files(self._store)
         with self._condition:
-            if self._closed:
-                return
             self._parts.append(part)
             self._count(part, 1)
             self._condition.notify_all()
@@ -106,7 +107,7 @@ class DeliveryQueue:
             return records
 
     def close(self) -> None:
-        """Nothing is added or taken any more. What waits stays, for a checkpoint."""
+        """Nothing is taken any more. What waits stays, for a checkpoint."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()

@@ -143,6 +143,34 @@ def test_a_graceful_stop_waits_for_a_target_that_works(make: Make, target: Targe
     assert "not delivered" not in pipeline.log
 
 
+BUFFERED = {"enable_output_buffer": True, "max_output_buffer_time_millis": 3_600_000}
+
+
+def test_a_graceful_stop_delivers_what_a_buffer_keeps(make: Make, target: Target) -> None:
+    pipeline = make(program(**BUFFERED))
+    pipeline.start()
+    push(pipeline, 1)
+    push(pipeline, 2)
+    processed(pipeline, 2)
+    assert target.values == []
+    pipeline.suspend()
+    assert sorted(target.values) == [1, 2]
+    pipeline.start()
+    assert pipeline.stats()["global_metrics"]["total_completed_records"] == 2
+
+
+def test_a_graceful_stop_keeps_what_a_buffer_keeps_while_the_target_is_away(make: Make, target: Target) -> None:
+    pipeline = make(program(**BUFFERED))
+    pipeline.start()
+    target.is_there = False
+    push(pipeline, 1)
+    processed(pipeline, 1)
+    pipeline.suspend()
+    target.is_there = True
+    pipeline.start()
+    until(lambda: target.values == [1], "the row that was kept")
+
+
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_exactly_once_after_kills(make: Make, target: Target, *, checkpoint: bool) -> None:
     pipeline = make(program(transport="committing_test_output"), fault_tolerance={"model": "exactly_once"})
