@@ -52,16 +52,11 @@ num.io.threads=2
 background.threads=2
 """
 _LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_LOGGING: Final = """
-status=error
-appender.file.type=File
-appender.file.name=file
-appender.file.fileName={log}
-appender.file.layout.type=PatternLayout
-appender.file.layout.pattern=%d %p %m (%c)%n
-rootLogger.level=WARN
-rootLogger.appenderRef.file.ref=file
-"""
+_LOGGING: Final = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+)
 
 
 class Broker:
@@ -87,6 +82,7 @@ class Broker:
         """Where it answers to SASL/PLAIN with :data:`USER` and :data:`PASSWORD` only."""
         self._port = plain
         self.log = folder / "broker.log"
+        """What its process says."""
         self._properties = folder / "server.properties"
         self._properties.write_text(
             _PROPERTIES.format(
@@ -101,12 +97,10 @@ class Broker:
                 password=PASSWORD,
             )
         )
-        logging = folder / "log4j2.properties"
-        logging.write_text(_LOGGING.format(log=self.log))
         self._java = [
             shutil.which("java") or "java",
             *java_options,
-            f"-Dlog4j2.configurationFile={logging}",
+            *_LOGGING,
             "-cp",
             f"{libraries}/*",
         ]
@@ -120,7 +114,7 @@ class Broker:
 
         :raises RuntimeError: when it ends instead, or does not answer in time
         """
-        output = (self._folder / "output.txt").open("ab")
+        output = self.log.open("ab")
         self._process = subprocess.Popen(
             [*self._java, "kafka.Kafka", str(self._properties)], stdout=output, stderr=output, env=_environment(), cwd=self._folder
         )
@@ -176,8 +170,7 @@ class Broker:
             raise RuntimeError(f"{arguments[0]} of Kafka failed: {(done.stderr or done.stdout).strip()[-500:]}")
 
     def _last_words(self) -> str:
-        files = (self._folder / "output.txt", self.log)
-        return " ".join(file.read_text(errors="replace")[-800:] for file in files if file.exists()) or "it said nothing"
+        return self.log.read_text(errors="replace")[-1600:] or "it said nothing"
 
 
 def _free_ports(number: int) -> list[int]:

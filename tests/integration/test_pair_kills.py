@@ -23,7 +23,8 @@ KEPT = "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_sl
 def test_targets_equal_their_views_after_kills_and_stops(
     tmp_path: Path, new_broker: Callable[[], Broker], database: Database
 ) -> None:
-    with systems(tmp_path, new_broker(), database.server, database.name) as made:
+    broker = new_broker()
+    with systems(tmp_path, broker, database.server, database.name) as made:
         # Any moment may be the one of the kill.
         rounds = PairRounds(tmp_path, made, random.Random())
         try:
@@ -37,7 +38,8 @@ def test_targets_equal_their_views_after_kills_and_stops(
                 assert time.monotonic() < deadline, size
                 time.sleep(0.2)
         except AssertionError as error:
-            error.add_note(f"{rounds.what}\n{(tmp_path / 'pipeline.log').read_text(errors='replace')[-5000:]}")
+            for log in (tmp_path / "pipeline.log", broker.log):
+                error.add_note(f"{rounds.what}: {log.name}\n{log.read_text(errors='replace')[-5000:]}")
             raise
         finally:
             rounds.close()

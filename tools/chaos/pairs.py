@@ -393,6 +393,8 @@ def _run(arguments: argparse.Namespace, folder: Path) -> bool:
             rounds.last()
         except AssertionError as error:
             say(f"round {rounds.done + 1} ({rounds.what}): {error}")
+            # Its folder goes with it.
+            shutil.copy(broker.log, folder / "kafka.log")
             return False
         finally:
             say(rounds.summary())
