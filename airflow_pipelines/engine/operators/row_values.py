@@ -123,15 +123,23 @@ def _read_by(text: str, columns: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Distinct:
-    """The distinct values of a column, and for each row the place of its value."""
+class DistinctValues:
+    """The distinct values of a column.
+
+    :param values: the values
+    :param places: for each row the place of its value
+    """
 
     values: pa.Array
     places: pa.Array
 
 
-def _distinct(column: ArrowColumn) -> _Distinct | None:
-    """None where the column has nearly as many values as rows, or equal values may be told apart."""
+def distinct_values(column: ArrowColumn) -> DistinctValues | None:
+    """The distinct values of a column.
+
+    :param column: any values
+    :returns: None where the column has nearly as many values as rows, or equal values may be told apart
+    """
     kind = column.type
     if pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind):
         return None
@@ -141,7 +149,7 @@ def _distinct(column: ArrowColumn) -> _Distinct | None:
     encoded = encoded.dictionary_encode(null_encoding="encode")
     if 2 * len(encoded.dictionary) > len(encoded):
         return None
-    return _Distinct(encoded.dictionary, encoded.indices)
+    return DistinctValues(encoded.dictionary, encoded.indices)
 
 
 def _computed(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
@@ -149,7 +157,7 @@ def _computed(rows: pa.Table, schema: StructType, texts: Sequence[str], context:
     read = {text: _read_by(text, rows.column_names) for text in texts}
     columns = list(dict.fromkeys(name for names in read.values() for name in names))
     together = {name for names in read.values() if len(names) > 1 for name in names}
-    encoded = {name: None if name in together else _distinct(rows[name]) for name in columns}
+    encoded = {name: None if name in together else distinct_values(rows[name]) for name in columns}
     sent = {name: rows[name] if found is None else found.values for name, found in encoded.items()}
     most = max((len(column) for column in sent.values()), default=1)
     # Expressions of different columns have nothing to do with each other, so that any value fills up a shorter column.
@@ -177,7 +185,7 @@ def _up_to(count: int, most: int) -> pa.Array:
 def _expanded(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
     """The values of an expression that gives none, one or several for each row, and for each the place of its row."""
     names = _read_by(text, rows.column_names)
-    distinct = _distinct(rows[names[0]]) if len(names) == 1 else None
+    distinct = distinct_values(rows[names[0]]) if len(names) == 1 else None
     sent = {name: rows[name] if distinct is None else distinct.values for name in names}
     count = len(next(iter(sent.values()))) if sent else rows.num_rows
     result = _evaluated(sent, count, schema, f"{_ROW}, {text} AS v0", context)

@@ -1,10 +1,11 @@
-"""Conditions and expressions over rows in memory: comparisons of whole numbers and times in Arrow, all others by Spark."""
+"""Conditions and expressions over rows in memory: comparisons of whole numbers, times and texts in Arrow, all others by Spark."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from airflow_pipelines.engine.arrow import arrow_schema, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.matching import WHOLE_NUMBERS
+from airflow_pipelines.engine.operators.row_values import DistinctValues, distinct_values
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.join_graph import Comparison, Conjunct, Operator, SourceColumn
@@ -43,32 +45,41 @@ def can_compare(conjunct: Conjunct, kinds: Mapping[SourceColumn, DataType]) -> b
 
 
 def _is_comparable(comparison: Comparison, kinds: Mapping[SourceColumn, DataType]) -> bool:
-    left = type_text(kinds[comparison.left])
-    if isinstance(comparison.right, int):
-        return left in WHOLE_NUMBERS and comparison.right <= _MOST
-    right = type_text(kinds[comparison.right])
-    return {left, right} <= WHOLE_NUMBERS or (left == right and left in _TIMES)
+    left, wanted = type_text(kinds[comparison.left]), comparison.right
+    if isinstance(wanted, tuple):
+        right = type_text(kinds[wanted])
+        return {left, right} <= WHOLE_NUMBERS or (left == right and left in _TIMES)
+    if isinstance(wanted, date):
+        return left == "date"
+    values = wanted if isinstance(wanted, frozenset) else {wanted}
+    if all(isinstance(value, str) for value in values):
+        # A type with a collation has its name, too.
+        return left == "string"
+    return left in WHOLE_NUMBERS and all(isinstance(value, int) and value <= _MOST for value in values)
 
 
-def holds(conjuncts: Sequence[Conjunct], column: Callable[[SourceColumn], pa.ChunkedArray]) -> npt.NDArray[np.bool_]:
+def holds(conjuncts: Sequence[Conjunct], values: Mapping[SourceColumn, pa.ChunkedArray]) -> npt.NDArray[np.bool_]:
     """For which rows all of some conditions that :func:`can_compare` are true.
 
     :param conjuncts: the conditions, at least one
-    :param column: gives the values of a column
+    :param values: the columns that they read
     """
-    values = functools.lru_cache(maxsize=None)(column)
     found = [_compared(comparison, values) for conjunct in conjuncts for comparison in conjunct.comparisons]
     mask: npt.NDArray[np.bool_] = functools.reduce(pc.and_, found).to_numpy()
     return mask
 
 
-def _compared(comparison: Comparison, values: Callable[[SourceColumn], pa.ChunkedArray]) -> pa.ChunkedArray:
-    left = values(comparison.left)
+def _compared(comparison: Comparison, values: Mapping[SourceColumn, pa.ChunkedArray]) -> pa.ChunkedArray:
+    left = values[comparison.left]
     if pa.types.is_integer(left.type):
         left = left.cast(pa.int64())
-    right = pa.scalar(comparison.right, pa.int64()) if isinstance(comparison.right, int) else values(comparison.right)
+    if isinstance(comparison.right, frozenset):
+        return pc.is_in(left, pa.array(list(comparison.right), left.type))
+    right = (
+        values[comparison.right].cast(left.type) if isinstance(comparison.right, tuple) else pa.scalar(comparison.right, left.type)
+    )
     # NULL is not true.
-    return pc.fill_null(_COMPARE[comparison.operator](left, right.cast(left.type)), False)
+    return pc.fill_null(_COMPARE[comparison.operator](left, right), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,24 @@ def evaluated(rows: Rows, conditions: Sequence[str], items: Sequence[str], conte
     :param context: runs the query
     :returns: a column ``e0``, ``e1`` ... for each item, and :data:`ROW`, by which the rows are ordered
     """
+    distinct = distinct_values(rows.values[0]) if len(rows.columns) == 1 and rows.count else None
+    if distinct is None:
+        return _evaluated(rows, conditions, items, context)
+    values = replace(rows, values=[pa.chunked_array([distinct.values])], count=len(distinct.values))
+    return _spread(_evaluated(values, conditions, items, context), distinct)
+
+
+def _spread(found: pa.Table, distinct: DistinctValues) -> pa.Table:
+    """What was found for distinct values, for each row of a value."""
+    place_of = np.full(len(distinct.values), -1)
+    place_of[found[ROW].to_numpy()] = np.arange(found.num_rows)
+    places = place_of[distinct.places.to_numpy()]
+    rows = np.flatnonzero(places >= 0)
+    taken = {name: found[name].take(pa.array(places[rows])) for name in found.column_names if name != ROW}
+    return pa.table({**taken, ROW: pa.array(rows)})
+
+
+def _evaluated(rows: Rows, conditions: Sequence[str], items: Sequence[str], context: Context) -> pa.Table:
     names = [f"c{at}" for at in range(len(rows.columns))]
     fields = [StructField(name, kind) for name, kind in zip(names, rows.kinds, strict=True)]
     schema = StructType([*fields, StructField(ROW, LongType())])

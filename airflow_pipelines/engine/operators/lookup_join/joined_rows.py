@@ -134,9 +134,13 @@ class _Term:
         :returns: None when they are to be found in another way
         """
         block = self._block
-        known, reached = self._delta(), {self._at}
+        reached = {self._at}
         missing = set(range(len(block.sources))) - reached
+        known = self._delta()
+        known = None if known is None else self._compared(known)
         while known is not None:
+            if not known.num_rows:
+                return self._nothing
             link = self._link(reached, missing)
             if link is None:
                 return None
@@ -147,13 +151,14 @@ class _Term:
             matches = self._matches(known, keys, link.place, most)
             if matches is None:
                 return None
-            if not matches.rows:
-                return self._nothing
             # What the keys make equal needs no other look.
             consumed = {f"{equality.texts[0]} = {equality.texts[1]}" for equality in link.equalities}
             self._conditions = [condition for condition in self._conditions if condition.text not in consumed]
             reached.add(link.place)
             missing.discard(link.place)
+            matches = self._where(matches, self._comparable(reached))
+            if matches is None:
+                return None
             if not missing:
                 return self._items(matches)
             # The rows that the next source is to match.
@@ -174,6 +179,29 @@ class _Term:
                 return None
         rows = pa.concat_tables(parts).combine_chunks()
         return pa.table({**{name: rows[stored] for name, stored in names.items()}, WEIGHT: rows[WEIGHT]})
+
+    def _compared(self, known: pa.Table) -> pa.Table:
+        """Those rows of the delta that pass the conditions that Arrow decides."""
+        comparable = self._comparable({self._at})
+        if not comparable or not known.num_rows:
+            return known
+        values = {column: known[known_name(column)] for column in _read_by(comparable)}
+        return known.filter(pa.array(holds(comparable, values)))
+
+    def _where(self, matches: Matches, comparable: Sequence[Conjunct]) -> Matches | None:
+        """Those matches that pass conditions that Arrow decides; None when it would read too many bytes."""
+        if not comparable or not matches.rows:
+            return matches
+        columns = _read_by(comparable)
+        values = matches.bounded(map(known_name, columns), self._context.limits.joined_bytes)
+        return None if values is None else matches.where(holds(comparable, dict(zip(columns, values.values(), strict=True))))
+
+    def _comparable(self, reached: Set[int]) -> list[Conjunct]:
+        """The conditions on some sources that Arrow decides, which are left no more."""
+        aliases = {self._block.alias(place) for place in reached}
+        found = [part for part in self._conditions if part.aliases <= aliases and can_compare(part, self._block.kinds)]
+        self._conditions = [part for part in self._conditions if part not in found]
+        return found
 
     def _link(self, reached: Set[int], missing: Iterable[int]) -> _Link | None:
         """The smallest source that keys lead to; None when there is none."""
@@ -258,15 +286,11 @@ class _Term:
 
     def _items(self, matches: Matches) -> pa.Table | None:
         """The items of the matches that pass all conditions that are left; None when they take too many bytes."""
-        in_arrow = [condition for condition in self._conditions if can_compare(condition, self._block.kinds)]
-        others = [condition for condition in self._conditions if condition not in in_arrow]
-        if in_arrow and matches.rows:
-            matches = matches.where(holds(in_arrow, lambda column: matches.column(known_name(column))))
         items = self._block.node.items
         made = [at for at, item in enumerate(items) if item.text not in self._plain]
         computed: dict[str, pa.ChunkedArray] = {}
-        if (others or made) and matches.rows:
-            found = self._computed(matches, others, made)
+        if (self._conditions or made) and matches.rows:
+            found = self._computed(matches, self._conditions, made)
             if found is None:
                 return None
             computed = {items[at].name: found[f"e{number}"] for number, at in enumerate(made)}
@@ -293,6 +317,11 @@ class _Term:
             return None
         rows = Rows(columns, [block.kinds[column] for column in columns], list(values.values()), matches.rows)
         return evaluated(rows, [part.text for part in conditions], [block.node.items[at].text for at in items], self._context)
+
+
+def _read_by(conditions: Iterable[Conjunct]) -> list[SourceColumn]:
+    """The columns that some conditions read."""
+    return list(dict.fromkeys(column for condition in conditions for column in condition.columns))
 
 
 def _can_match(one: DataType, other: DataType) -> bool:

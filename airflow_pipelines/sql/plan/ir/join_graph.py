@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import Enum
 
 from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
@@ -32,15 +33,20 @@ class Operator(Enum):
     LESS_OR_EQUAL = "<="
     GREATER = ">"
     GREATER_OR_EQUAL = ">="
+    ONE_OF = "IN"
+
+
+Constant = int | date | frozenset[int] | frozenset[str]
+"""A whole number, a day, or for ``ONE_OF`` several values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column compared with another one or with a whole number."""
+    """A column compared with another one or with constants."""
 
     left: SourceColumn
     operator: Operator
-    right: SourceColumn | int
+    right: SourceColumn | Constant
 
 
 @dataclass(frozen=True, slots=True)

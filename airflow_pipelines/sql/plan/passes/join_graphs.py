@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 
 from sqlglot import exp
 
@@ -24,6 +26,8 @@ _OPERATORS: Mapping[type[exp.Expr], Operator] = {
     exp.GT: Operator.GREATER,
     exp.GTE: Operator.GREATER_OR_EQUAL,
 }
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_PLAIN_TEXT = re.compile(r"[A-Za-z0-9 #_.,:;/-]*")
 _PLAIN_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is)
 
 
@@ -136,18 +140,62 @@ def _comparisons(tree: exp.Expr) -> list[Comparison] | None:
 
 
 def _comparison(tree: exp.Expr) -> Comparison | None:
+    if isinstance(tree, exp.In):
+        others = [name for name, given in tree.args.items() if given and name not in {"this", "expressions"}]
+        return None if others else _one_of(tree.this, tree.expressions)
     operator = _OPERATORS.get(type(tree))
-    left, right = (_operand(side) for side in (tree.this, tree.expression)) if operator is not None else (None, None)
-    return Comparison(left, operator, right) if operator is not None and isinstance(left, tuple) and right is not None else None
+    if operator is None:
+        return None
+    left, right = _column(tree.this), _column(tree.expression) or _constant(tree.expression)
+    if operator is Operator.EQUAL and _text(tree.expression) is not None:
+        return _one_of(tree.this, [tree.expression])
+    return None if left is None or right is None else Comparison(left, operator, right)
 
 
-def _operand(tree: exp.Expr) -> SourceColumn | int | None:
+def _one_of(tree: exp.Expr, values: Sequence[exp.Expr]) -> Comparison | None:
+    """A column that is one of some texts, or of some whole numbers."""
+    column = _column(tree)
+    if column is None or not values:
+        return None
+    texts = [text for text in map(_text, values) if text is not None]
+    if len(texts) == len(values):
+        return Comparison(column, Operator.ONE_OF, frozenset(texts))
+    numbers = [number for number in map(_whole_number, values) if number is not None]
+    return Comparison(column, Operator.ONE_OF, frozenset(numbers)) if len(numbers) == len(values) else None
+
+
+def _column(tree: exp.Expr) -> SourceColumn | None:
     tree = tree.unnest()
-    if isinstance(tree, exp.Column) and len(tree.parts) == 2:
-        return tree.table, tree.name
-    if isinstance(tree, exp.Literal) and tree.is_int:
-        return int(tree.this)
-    return None
+    return (tree.table, tree.name) if isinstance(tree, exp.Column) and len(tree.parts) == 2 else None
+
+
+def _constant(tree: exp.Expr) -> int | date | None:
+    number = _whole_number(tree)
+    return _day(tree) if number is None else number
+
+
+def _whole_number(tree: exp.Expr) -> int | None:
+    tree = tree.unnest()
+    return int(tree.this) if isinstance(tree, exp.Literal) and tree.is_int else None
+
+
+def _day(tree: exp.Expr) -> date | None:
+    tree = tree.unnest()
+    if not isinstance(tree, exp.Cast) or isinstance(tree, exp.TryCast) or not tree.is_type(exp.DType.DATE):
+        return None
+    written = tree.this.unnest()
+    if not isinstance(written, exp.Literal) or not written.is_string or not _DAY.fullmatch(written.this):
+        return None
+    try:
+        return date.fromisoformat(written.this)
+    except ValueError:
+        return None
+
+
+def _text(tree: exp.Expr) -> str | None:
+    """A text that says the same in each dialect."""
+    tree = tree.unnest()
+    return str(tree.this) if isinstance(tree, exp.Literal) and tree.is_string and _PLAIN_TEXT.fullmatch(tree.this) else None
 
 
 def _columns_of(tree: exp.Expr) -> frozenset[SourceColumn]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from airflow_pipelines.sql.plan.ir.join_graph import Comparison, Operator
@@ -48,12 +50,28 @@ COLUMN = ("p", "size")
             "p.size BETWEEN 1 AND l.k",
             (Comparison(COLUMN, Operator.GREATER_OR_EQUAL, 1), Comparison(COLUMN, Operator.LESS_OR_EQUAL, ("l", "k"))),
         ),
+        ("p.size = '5'", (Comparison(COLUMN, Operator.ONE_OF, frozenset({"5"})),)),
+        ("p.size IN ('a b', '')", (Comparison(COLUMN, Operator.ONE_OF, frozenset({"a b", ""})),)),
+        ("p.size IN (1, 20)", (Comparison(COLUMN, Operator.ONE_OF, frozenset({1, 20})),)),
+        ("p.size >= DATE '2024-02-29'", (Comparison(COLUMN, Operator.GREATER_OR_EQUAL, date(2024, 2, 29)),)),
         # All of these are left to Spark.
+        ("p.size < '5'", ()),
+        ("p.size <> '5'", ()),
+        ("p.size = 'it''s'", ()),
+        (r"p.size = 'a\\nb'", ()),
+        ("p.size = '%'", ()),
+        ("p.size IN ('a', 1)", ()),
+        ("p.size IN (1, NULL)", ()),
+        ("p.size IN (l.k, 1)", ()),
+        ("p.size NOT IN (1, 2)", ()),
+        ("p.size = DATE '2023-02-29'", ()),
+        ("p.size = DATE '2024-2-9'", ()),
+        ("p.size = TRY_CAST('2024-02-29' AS DATE)", ()),
+        ("p.size = TIMESTAMP '2024-02-29'", ()),
         ("p.size BETWEEN 1 AND l.k + 1", ()),
         ("NOT p.size BETWEEN 1 AND 2", ()),
         ("p.size <> 5", ()),
         ("p.size <=> 5", ()),
-        ("p.size = '5'", ()),
         ("p.size = 5.0", ()),
         ("p.size = -5", ()),
         ("p.size = 5L", ()),
