@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,13 +13,13 @@ from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.conditions import ROW, Rows, can_compare, evaluated, holds
+from airflow_pipelines.engine.operators.lookup_join.join_block import JoinBlock, join_block
+from airflow_pipelines.engine.operators.lookup_join.joined_items import items_of
 from airflow_pipelines.engine.operators.lookup_join.matches import Matches, known_name, matching_pairs
 from airflow_pipelines.engine.operators.lookup_join.matching import WHOLE_NUMBERS, same_kind
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, Equality, SourceColumn
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select
-from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
 from airflow_pipelines.sql.plan.ir.version import Version
 
 _EQUAL_AS_STORED = WHOLE_NUMBERS | {"boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}
@@ -34,71 +34,25 @@ def joined_rows(node: Linear, context: Context) -> Batch | None:
     :param context: the step
     :returns: None for what is not a join by columns of relations, and where there is too much of it for the driver
     """
-    block = _block(node, context) if isinstance(node, Select) else None
+    block = join_block(node, context)
     if block is None:
         return None
-    schema = context.schema(block.node)
-    parts, left = [arrow_schema(weighted(schema)).empty_table()], context.limits.joined_rows
+    found: list[Matches] = []
+    undecided: set[str] = set()
+    left = context.limits.joined_rows
     for at in range(len(block.sources)):
         if block.sources[at].relation in block.changed:
-            part = _Term(block, at, parts[0]).rows(left)
-            if part is None:
+            term = _Term(block, at)
+            matches = term.matches(left)
+            if matches is None:
                 return None
-            left -= part.num_rows
-            parts.append(shaped(part, parts[0].schema))
-    return Batch.in_memory(weighted(schema), pa.concat_tables(parts))
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A join block all sources of which pass the rows of a relation on.
-
-    :param sources: which rows each source passes on, and by which names
-    :param kinds: the types of the columns that the block reads
-    :param changed: the relations that the step changes
-    """
-
-    node: Select
-    context: Context
-    sources: tuple[PassedRows, ...]
-    kinds: Mapping[SourceColumn, DataType]
-    changed: Set[str]
-
-    def alias(self, place: int) -> str:
-        """The name of a source in the block."""
-        return self.node.sources[place].alias
-
-    def columns(self, place: int) -> list[SourceColumn]:
-        """The columns of a source that the block reads."""
-        return [column for column in self.kinds if column[0] == self.alias(place)]
-
-    def stored_names(self, place: int) -> dict[str, str]:
-        """What these columns are called in the relation, by their names among known rows."""
-        return {known_name(column): self.sources[place].columns[column[1]] for column in self.columns(place)}
-
-    def arrow_types(self, place: int) -> dict[str, pa.DataType]:
-        """The types of these columns."""
-        schema = arrow_schema(self.context.relations[self.sources[place].relation].before.schema)
-        return {name: schema.field(stored).type for name, stored in self.stored_names(place).items()}
-
-
-def _block(node: Select, context: Context) -> _Block | None:
-    graph, changed = node.join_graph, context.changed()
-    if len(node.sources) < 2 or node.temporal_filters or graph.columns is None or not graph.is_complete or not graph.equalities:
-        return None
-    delta = [batch for source in node.sources for name in source.node.reads & changed for batch in context.relations[name].delta]
-    if sum(batch.rows for batch in delta) > context.limits.joined_rows:
-        return None
-    sources, kinds = [], {}
-    for source in node.sources:
-        rows = passed_rows(source.node)
-        if rows is None or not graph.columns[source.alias] <= rows.columns.keys():
-            return None
-        sources.append(rows)
-        schema = context.relations[rows.relation].before.schema
-        for name in sorted(graph.columns[source.alias]):
-            kinds[source.alias, name] = schema[rows.columns[name]].dataType
-    return _Block(node, context, tuple(sources), kinds, changed)
+            left -= sum(part.rows for part in matches)
+            found += matches
+            undecided |= {condition.text for condition in term.conditions} if matches else set()
+    # In the order in which they are written: one may keep rows from another one that fails for them.
+    conditions = [condition for condition in block.node.join_graph.conjuncts if condition.text in undecided]
+    items = items_of(block, found, conditions)
+    return None if items is None else Batch.in_memory(weighted(context.schema(block.node)), items)
 
 
 @dataclass(slots=True)
@@ -113,25 +67,28 @@ class _Link:
 class _Term:
     """What a block gains by the delta of one source: it is matched with one other source after the other."""
 
-    def __init__(self, block: _Block, at: int, nothing: pa.Table) -> None:
+    def __init__(self, block: JoinBlock, at: int) -> None:
         """A term of which nothing is known yet.
 
         :param block: the block
         :param at: the place of the source
-        :param nothing: the block's items and the weight, without rows
         """
         self._block = block
         self._at = at
-        self._nothing = nothing
         self._context = block.context
-        self._plain: Mapping[str, SourceColumn] = {f"{quote(alias)}.{quote(name)}": (alias, name) for alias, name in block.kinds}
+        self._plain = block.plain
         self._conditions: list[Conjunct] = list(block.node.join_graph.conjuncts)
 
-    def rows(self, most: int) -> pa.Table | None:
-        """The items of the block, and the weight.
+    @property
+    def conditions(self) -> Sequence[Conjunct]:
+        """Those that are not decided yet."""
+        return self._conditions
 
-        :param most: give up when there are more matches than this
-        :returns: None when they are to be found in another way
+    def matches(self, most: int) -> list[Matches] | None:
+        """The rows of all sources that belong together.
+
+        :param most: give up when there are more than this
+        :returns: one part or none; None when they are to be found in another way
         """
         block = self._block
         reached = {self._at}
@@ -140,7 +97,7 @@ class _Term:
         known = None if known is None else self._compared(known)
         while known is not None:
             if not known.num_rows:
-                return self._nothing
+                return []
             link = self._link(reached, missing)
             if link is None:
                 return None
@@ -160,7 +117,7 @@ class _Term:
             if matches is None:
                 return None
             if not missing:
-                return self._items(matches)
+                return [matches]
             # The rows that the next source is to match.
             names = (known_name(column) for place in sorted(reached) for column in block.columns(place))
             known = matches.table(names, self._context.limits.joined_bytes)
@@ -283,40 +240,6 @@ class _Term:
         if pairs is None:
             return None
         return Matches(known, pairs, self._block.arrow_types(place), self._block.stored_names(place))
-
-    def _items(self, matches: Matches) -> pa.Table | None:
-        """The items of the matches that pass all conditions that are left; None when they take too many bytes."""
-        items = self._block.node.items
-        made = [at for at, item in enumerate(items) if item.text not in self._plain]
-        computed: dict[str, pa.ChunkedArray] = {}
-        if (self._conditions or made) and matches.rows:
-            found = self._computed(matches, self._conditions, made)
-            if found is None:
-                return None
-            computed = {items[at].name: found[f"e{number}"] for number, at in enumerate(made)}
-            matches = matches.at(found[ROW].to_numpy())
-        if not matches.rows:
-            return self._nothing
-        passed = {item.name: known_name(self._plain[item.text]) for item in items if item.text in self._plain}
-        columns = matches.bounded(dict.fromkeys(passed.values()), self._context.limits.joined_bytes)
-        if columns is None:
-            return None
-        shown = {item.name: columns[passed[item.name]] if item.name in passed else computed[item.name] for item in items}
-        return pa.table({**shown, WEIGHT: matches.weights()})
-
-    def _computed(self, matches: Matches, conditions: Sequence[Conjunct], items: Sequence[int]) -> pa.Table | None:
-        """What Spark gives for some items of the matches for which conditions are true; None when it would read too many bytes.
-
-        :param items: their places
-        """
-        block, of_items = self._block, self._block.node.join_graph.item_columns or ()
-        sets = [*(part.columns for part in conditions), *(of_items[at] for at in items)]
-        columns = [column for column in block.kinds if any(column in read for read in sets)]
-        values = matches.bounded(map(known_name, columns), self._context.limits.joined_bytes)
-        if values is None:
-            return None
-        rows = Rows(columns, [block.kinds[column] for column in columns], list(values.values()), matches.rows)
-        return evaluated(rows, [part.text for part in conditions], [block.node.items[at].text for at in items], self._context)
 
 
 def _read_by(conditions: Iterable[Conjunct]) -> list[SourceColumn]:

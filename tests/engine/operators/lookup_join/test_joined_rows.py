@@ -192,6 +192,16 @@ def test_rows_that_a_condition_leaves_out_do_not_fail_an_expression(sessions: Sp
     running.circuit.close()
 
 
+def test_conditions_of_the_changes_of_each_side_are_evaluated_in_their_order(sessions: SparkSessions) -> None:
+    # By the keys the first condition on rows of l is decided for changes of l, and not for those of r.
+    view = "create view j as select l.v, r.w from l join r on l.k = mod(r.w, 3) and r.k = mod(l.k, 3)"
+    running = Running(f"{PAIR} {view} where l.v <> 0 and 12 div l.v > r.w;", sessions)
+    running.insert("l", (1, 0), (1, 5))
+    step = running.step(running.changes("l", (1, 4)), running.changes("r", (1, 1)))
+    assert emitted(step, "j") == [(4, 1, 1), (5, 1, 1)]
+    running.circuit.close()
+
+
 def test_an_expression_that_fails_for_a_match_fails_the_step_and_names_its_row(sessions: SparkSessions) -> None:
     running = Running(f"{PAIR} create view j as select r.w div l.v as q from l join r on l.k = r.k;", sessions)
     running.insert("r", (1, 5))

@@ -1,0 +1,84 @@
+"""A join block whose sources are relations as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.types import DataType
+
+from airflow_pipelines.engine.arrow import arrow_schema
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.lookup_join.matches import known_name
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
+from airflow_pipelines.sql.plan.ir.linear import Linear, Select
+from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBlock:
+    """A join block all sources of which pass the rows of a relation on.
+
+    :param node: the block
+    :param context: the step
+    :param sources: which rows each source passes on, and by which names
+    :param kinds: the types of the columns that the block reads
+    :param changed: the relations that the step changes
+    """
+
+    node: Select
+    context: Context
+    sources: tuple[PassedRows, ...]
+    kinds: Mapping[SourceColumn, DataType]
+    changed: Set[str]
+
+    @property
+    def plain(self) -> Mapping[str, SourceColumn]:
+        """The columns that the block reads, by their texts."""
+        return {f"{quote(alias)}.{quote(name)}": (alias, name) for alias, name in self.kinds}
+
+    def alias(self, place: int) -> str:
+        """The name of a source in the block."""
+        return self.node.sources[place].alias
+
+    def columns(self, place: int) -> list[SourceColumn]:
+        """The columns of a source that the block reads."""
+        return [column for column in self.kinds if column[0] == self.alias(place)]
+
+    def stored_names(self, place: int) -> dict[str, str]:
+        """What these columns are called in the relation, by their names among known rows."""
+        return {known_name(column): self.sources[place].columns[column[1]] for column in self.columns(place)}
+
+    def arrow_types(self, place: int) -> dict[str, pa.DataType]:
+        """The types of these columns."""
+        schema = arrow_schema(self.context.relations[self.sources[place].relation].before.schema)
+        return {name: schema.field(stored).type for name, stored in self.stored_names(place).items()}
+
+
+def join_block(node: Linear, context: Context) -> JoinBlock | None:
+    """A node as a join block.
+
+    :param node: any linear node
+    :param context: the step
+    :returns: None for what is not a join by columns of relations, and where the step changes too much for the driver
+    """
+    if not isinstance(node, Select):
+        return None
+    graph, changed = node.join_graph, context.changed()
+    if len(node.sources) < 2 or node.temporal_filters or graph.columns is None or not graph.is_complete or not graph.equalities:
+        return None
+    delta = [batch for source in node.sources for name in source.node.reads & changed for batch in context.relations[name].delta]
+    if sum(batch.rows for batch in delta) > context.limits.joined_rows:
+        return None
+    sources, kinds = [], {}
+    for source in node.sources:
+        rows = passed_rows(source.node)
+        if rows is None or not graph.columns[source.alias] <= rows.columns.keys():
+            return None
+        sources.append(rows)
+        schema = context.relations[rows.relation].before.schema
+        for name in sorted(graph.columns[source.alias]):
+            kinds[source.alias, name] = schema[rows.columns[name]].dataType
+    return JoinBlock(node, context, tuple(sources), kinds, changed)

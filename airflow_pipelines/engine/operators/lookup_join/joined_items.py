@@ -1,0 +1,80 @@
+"""The items of a join block for the matches of all its sources' deltas: one query evaluates what is more than columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
+from airflow_pipelines.engine.batch import weighted
+from airflow_pipelines.engine.operators.lookup_join.conditions import ROW, Rows, evaluated
+from airflow_pipelines.engine.operators.lookup_join.join_block import JoinBlock
+from airflow_pipelines.engine.operators.lookup_join.matches import Matches, known_name
+from airflow_pipelines.sql.plan.ir.join_graph import Conjunct
+
+
+def items_of(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Conjunct]) -> pa.Table | None:
+    """What a block gives for some matches, and the weight.
+
+    :param block: the block
+    :param found: matches of all its sources
+    :param conditions: those that the matches still have to pass; that some of them pass one already does no harm
+    :returns: None when they take too many bytes
+    """
+    schema = arrow_schema(weighted(block.context.schema(block.node)))
+    plain, items = block.plain, block.node.items
+    made = [at for at, item in enumerate(items) if item.text not in plain]
+    found = [matches for matches in found if matches.rows]
+    computed: Mapping[str, pa.ChunkedArray] = {}
+    if found and (conditions or made):
+        values = _computed(block, found, conditions, made)
+        if values is None:
+            return None
+        computed = {items[at].name: values[f"e{number}"] for number, at in enumerate(made)}
+        found = _at(found, values[ROW].to_numpy())
+    passed = {item.name: known_name(plain[item.text]) for item in items if item.text in plain}
+    parts, at, left = [schema.empty_table()], 0, block.context.limits.joined_bytes
+    for matches in found:
+        columns = matches.bounded(dict.fromkeys(passed.values()), left)
+        if columns is None:
+            return None
+        left -= sum(column.nbytes for column in columns.values())
+        own = {name: column.slice(at, matches.rows) for name, column in computed.items()}
+        shown = {item.name: columns[passed[item.name]] if item.name in passed else own[item.name] for item in items}
+        parts.append(shaped(pa.table({**shown, WEIGHT: matches.weights()}), schema))
+        at += matches.rows
+    return pa.concat_tables(parts)
+
+
+def _computed(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Conjunct], items: Sequence[int]) -> pa.Table | None:
+    """What Spark gives for some items of the matches for which conditions are true; None when it would read too many bytes.
+
+    :param items: their places
+    """
+    of_items = block.node.join_graph.item_columns or ()
+    sets = [*(part.columns for part in conditions), *(of_items[at] for at in items)]
+    columns = [column for column in block.kinds if any(column in read for read in sets)]
+    parts: list[dict[str, pa.ChunkedArray]] = []
+    left = block.context.limits.joined_bytes
+    for matches in found:
+        values = matches.bounded(map(known_name, columns), left)
+        if values is None:
+            return None
+        left -= sum(column.nbytes for column in values.values())
+        parts.append(values)
+    together = [pa.chunked_array([chunk for part in parts for chunk in part[known_name(column)].chunks]) for column in columns]
+    rows = Rows(columns, [block.kinds[column] for column in columns], together, sum(matches.rows for matches in found))
+    return evaluated(rows, [part.text for part in conditions], [block.node.items[at].text for at in items], block.context)
+
+
+def _at(found: Sequence[Matches], places: npt.NDArray[np.int64]) -> list[Matches]:
+    """The matches at some places among all, which are in order."""
+    kept, first = [], 0
+    for matches in found:
+        ends = np.searchsorted(places, (first, first + matches.rows))
+        kept.append(matches.at(places[slice(*ends)] - first))
+        first += matches.rows
+    return [matches for matches in kept if matches.rows]
