@@ -107,6 +107,20 @@ def can_group(schema: pa.Schema) -> bool:
     return not any(pa.types.is_nested(column.type) or pa.types.is_null(column.type) for column in schema)
 
 
+def fixed_width(schema: pa.Schema) -> int | None:
+    """The bytes that each row of a schema takes in memory; None where they are as many as its values need.
+
+    :param schema: the columns
+    """
+    bits = 0
+    for column in schema:
+        if not (pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)):
+            return None
+        # One says whether there is a value.
+        bits += 1 + int(column.type.bit_width)
+    return -(-bits // 8)
+
+
 def consolidate_groupable(table: pa.Table, merges: Mapping[str, Merge] = WEIGHTS_ADD_UP) -> pa.Table:
     """Merge rows of the same key, and drop rows whose sums are all 0.
 

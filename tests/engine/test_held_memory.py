@@ -7,10 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.batch import weighted
 from airflow_pipelines.engine.held_memory import HeldMemory, held_memory
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators.context import Mode
+from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
 from tests.engine.programs import Running
@@ -125,4 +128,17 @@ def test_a_result_with_more_rows_than_fit_goes_to_files_whole(sessions: SparkSes
         query = f"SELECT CAST(id AS INT) AS k, 'x' AS s, 1L AS __weight FROM RANGE(0, {rows}, 1, 3)"
         batch = context.run(query, schema, Mode.LARGE)
         assert (batch.table is None) is (rows > 156), "10,000 bytes are room for 156 rows of 64 bytes"
+        assert sorted(batch.to_arrow()["k"].to_pylist()) == list(range(rows))
+
+
+def test_to_find_that_rows_do_not_fit_costs_no_second_evaluation(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = _given(40_000, sessions, monkeypatch)
+    context = running.circuit._context({})
+    schema = weighted(StructType.fromDDL("k bigint"))
+    for rows, jobs in ((588, 2), (589, 3)):
+        before = started_jobs(sessions.large.sparkContext)
+        query = f"SELECT id % {rows} AS k, COUNT(*) AS __weight FROM RANGE(0, 10000, 1, 3) GROUP BY 1"
+        batch = context.run(query, schema, Mode.LARGE)
+        assert started_jobs(sessions.large.sparkContext) - before == jobs, "one up to the exchange, one for each look at the rows"
+        assert (batch.table is None) is (rows == 589), "10,000 bytes are room for 588 rows of two numbers, whatever else there is"
         assert sorted(batch.to_arrow()["k"].to_pylist()) == list(range(rows))

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import arrow_schema, can_group
+from airflow_pipelines.engine.arrow import arrow_schema, can_group, fixed_width
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews, consolidated_sql, empty_sql
 from airflow_pipelines.engine.held_memory import HeldMemory
@@ -21,6 +21,7 @@ from airflow_pipelines.engine.operators.relation_versions import RelationVersion
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.counting import evaluate_and_count
+from airflow_pipelines.engine.spark.executed_frames import executed
 from airflow_pipelines.engine.spark.failures import refused_write
 from airflow_pipelines.engine.spark.limited_frames import first_of_each_partition
 from airflow_pipelines.engine.spark.planned_query import Result
@@ -35,7 +36,7 @@ from airflow_pipelines.sql.plan.ir.version import Version
 
 _REMEMBERED = 1024
 _LEAST_WIDTH = 64
-"""Bytes of a row, however few columns it has: an expression may make it wider than what it is made from."""
+"""Bytes of a row with texts and the like, however few: an expression may make it wider than what it is made from."""
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
 """Schemas of nodes by what they read: to ask Spark takes some milliseconds."""
 
@@ -212,7 +213,7 @@ class Context:
             mode is Mode.LARGE
             and not consolidated
             and not unit_weights
-            and not (self._may_be_held(query) and can_group(arrow_schema(schema)))
+            and not (self._may_be_held(query, schema) and can_group(arrow_schema(schema)))
         ):
             # Otherwise the rows would be written, read and written again. In memory they are added up afterwards.
             return Outcome(self.run(consolidated_sql(Trace(schema), f"({query})"), schema, mode), consolidated=True)
@@ -231,26 +232,29 @@ class Context:
             table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)
             if table is not None:
                 return self.spill_if_large(Batch.in_memory(schema, table))
-        elif self._may_be_held(query):
-            table = self._collected_to_be_held(query)
-            if table is not None:
-                return self.spill_if_large(Batch.in_memory(schema, table))
-        return self.spill(self.batch_views.query(self.sessions.large, query), schema)
+            return self.spill(self.batch_views.query(self.sessions.large, query), schema)
+        frame, most = self.batch_views.query(self.sessions.large, query), self._rows_to_hold(query, schema)
+        if most <= 0:
+            return self.spill(frame, schema)
+        # Where the rows are too many they are not computed from the beginning again.
+        frame = executed(frame)
+        table = self._first_rows(frame, most)
+        return self.spill(frame, schema) if table is None else self.spill_if_large(Batch.in_memory(schema, table))
 
-    def _may_be_held(self, query: str) -> bool:
+    def _may_be_held(self, query: str, schema: StructType) -> bool:
         """Whether the result of a large query is likely to fit into memory: it seldom has more rows than the step's deltas."""
         changed = [sum(batch.rows for batch in versions.delta) for versions in list(self.relations.values())]
-        return max(changed, default=0) <= self._rows_to_hold(query)
+        return max(changed, default=0) <= self._rows_to_hold(query, schema)
 
-    def _rows_to_hold(self, query: str) -> int:
-        """So many rows of a query's result surely fit into memory, if they are as wide as two of what it reads."""
-        widest = max((batch.row_bytes for batch in self.batch_views.named(query)), default=0)
-        return min(self.memory.most_of_one, self.limits.held_bytes) // max(_LEAST_WIDTH, 2 * widest)
+    def _rows_to_hold(self, query: str, schema: StructType) -> int:
+        """So many rows of a query's result surely fit into memory: texts and the like are as wide as two rows of what it reads."""
+        width = fixed_width(arrow_schema(schema))
+        if width is None:
+            width = max(_LEAST_WIDTH, 2 * max((batch.row_bytes for batch in self.batch_views.named(query)), default=0))
+        return min(self.memory.most_of_one, self.limits.held_bytes) // width
 
-    def _collected_to_be_held(self, query: str) -> pa.Table | None:
-        """The result of a large query; None when it has too many rows, of which not many more were computed."""
-        most = self._rows_to_hold(query)
-        frame = self.batch_views.query(self.sessions.large, query)
+    def _first_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
+        """The rows of a frame; None when there are more than so many."""
         table = collected(first_of_each_partition(frame, most + 1))
         return table if table.num_rows <= most else None
 

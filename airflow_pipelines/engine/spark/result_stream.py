@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,11 +24,12 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.arrow import arrow_schema
-from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, java_session, jvm, scala_context
+from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, jvm, scala_context
 from airflow_pipelines.engine.spark.limited_frames import limited_by_partition
 from airflow_pipelines.engine.spark.logical_plans import analyzed_plan
 from airflow_pipelines.engine.spark.physical_plans import active_session
 from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
+from airflow_pipelines.engine.spark.session_tasks import conf_for_tasks
 from airflow_pipelines.engine.values.intervals import readable_schema
 
 WINDOW_BYTES: Final = 32 << 20
@@ -102,10 +102,9 @@ class _ArrowRows:
         self._java = _classes(context)
         self._context = scala_context(context)
         inner = java_frame(frame)
-        self._conf = self._java.converters.asJava(java_session(frame.sparkSession).sessionState().conf().getAllConfs())
         schema = self._java.arrow.toArrowSchema(inner.schema(), "UTC", False, False)
         self._schema = readable_schema(pa.ipc.read_schema(pa.py_buffer(bytes(schema.serializeAsMessage()))))
-        with active_session(frame.sparkSession), self._conf_for_tasks():
+        with active_session(frame.sparkSession), conf_for_tasks(frame.sparkSession):
             self._rdd = inner.toArrowBatchRdd()
             self.partitions: int = self._rdd.getNumPartitions()
 
@@ -125,7 +124,7 @@ class _ArrowRows:
         numbers.add(0)
         # A set of Scala is the function that says what is in it.
         only_first = self._java.converters.asScala(numbers).toSet()
-        with self._conf_for_tasks():
+        with conf_for_tasks(self._frame.sparkSession):
             partition = self._java.pruned.create(self._rdd, only_first)
             contents = list(partition.toJavaRDD().take(1))
         connection.check()
@@ -142,7 +141,7 @@ class _ArrowRows:
         partitions = self._java.array_list()
         for partition in range(begin, end):
             partitions.append(partition)
-        with self._conf_for_tasks():
+        with conf_for_tasks(self._frame.sparkSession):
             port, secret, server = self._java.python.runJob(self._context, self._rdd.toJavaRDD(), partitions)
         with connection.opened(port, secret) as source:
             # PySpark does not type it.
@@ -152,18 +151,6 @@ class _ArrowRows:
             connection.check()
             # A reader cannot tell the end of the rows from a connection that broke.
             check_served(server, self._frame)
-
-    @contextmanager
-    def _conf_for_tasks(self) -> Iterator[None]:
-        """Give the session's settings to the tasks of the jobs within the block, as Spark does for a query that it runs itself."""
-        before = self._context.getLocalProperties()
-        properties = before.clone()
-        properties.putAll(self._conf)
-        self._context.setLocalProperties(properties)
-        try:
-            yield
-        finally:
-            self._context.setLocalProperties(before)
 
 
 @dataclass(frozen=True, slots=True)
