@@ -21,7 +21,7 @@ from airflow_pipelines.engine.operators.relation_versions import RelationVersion
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.counting import evaluate_and_count
-from airflow_pipelines.engine.spark.executed_frames import executed
+from airflow_pipelines.engine.spark.executed_frames import Executed, executed
 from airflow_pipelines.engine.spark.failures import refused_write
 from airflow_pipelines.engine.spark.limited_frames import first_of_each_partition
 from airflow_pipelines.engine.spark.planned_query import Result
@@ -37,6 +37,9 @@ from airflow_pipelines.sql.plan.ir.version import Version
 _REMEMBERED = 1024
 _LEAST_WIDTH = 64
 """Bytes of a row with texts and the like, however few: an expression may make it wider than what it is made from."""
+_AT_ONCE = 4
+"""So many times the rows that are held may come to the driver, from all partitions, before it is known that they are too many; and
+so many times may come out of exchanges, to which each task gives its own rows of a group."""
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
 """Schemas of nodes by what they read: to ask Spark takes some milliseconds."""
 
@@ -236,15 +239,27 @@ class Context:
         frame, most = self.batch_views.query(self.sessions.large, query), self._rows_to_hold(query, schema)
         if most <= 0:
             return self.spill(frame, schema)
-        # Where the rows are too many they are not computed from the beginning again.
-        frame = executed(frame)
-        table = self._first_rows(frame, most)
-        return self.spill(frame, schema) if table is None else self.spill_if_large(Batch.in_memory(schema, table))
+        # What comes before the last exchange runs once, wherever the rows go then.
+        result = executed(frame)
+        table = self._first_rows(result, most)
+        return self.spill(result.frame, schema) if table is None else self.spill_if_large(Batch.in_memory(schema, table))
+
+    def _first_rows(self, result: Executed, most: int) -> pa.Table | None:
+        """The rows of a large query's result; None when they are likely or turn out to be more than so many."""
+        if self._changed_rows() > most if result.exchanged is None else result.exchanged > _AT_ONCE * most:
+            return None
+        # Each partition comes to the driver whole.
+        of_each = min(most, _AT_ONCE * most // max(1, result.partitions))
+        table = collected(first_of_each_partition(result.frame, of_each + 1))
+        return table if table.num_rows <= of_each else None
 
     def _may_be_held(self, query: str, schema: StructType) -> bool:
         """Whether the result of a large query is likely to fit into memory: it seldom has more rows than the step's deltas."""
-        changed = [sum(batch.rows for batch in versions.delta) for versions in list(self.relations.values())]
-        return max(changed, default=0) <= self._rows_to_hold(query, schema)
+        return self._changed_rows() <= self._rows_to_hold(query, schema)
+
+    def _changed_rows(self) -> int:
+        """The rows of the largest delta of the step, as far as evaluated."""
+        return max((sum(batch.rows for batch in versions.delta) for versions in list(self.relations.values())), default=0)
 
     def _rows_to_hold(self, query: str, schema: StructType) -> int:
         """So many rows of a query's result surely fit into memory: texts and the like are as wide as two rows of what it reads."""
@@ -252,11 +267,6 @@ class Context:
         if width is None:
             width = max(_LEAST_WIDTH, 2 * max((batch.row_bytes for batch in self.batch_views.named(query)), default=0))
         return min(self.memory.most_of_one, self.limits.held_bytes) // width
-
-    def _first_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
-        """The rows of a frame; None when there are more than so many."""
-        table = collected(first_of_each_partition(frame, most + 1))
-        return table if table.num_rows <= most else None
 
     def spill(self, frame: DataFrame, schema: StructType) -> Batch:
         """A large result: Spark writes it to files. It comes back into memory when it turns out to be small."""

@@ -6,21 +6,73 @@ before it is decided where its rows go.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.engine.spark.internals import frame_of, java_frame, java_session, query_execution
+from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_frame, java_session, query_execution
 from airflow_pipelines.engine.spark.physical_plans import active_session
 from airflow_pipelines.engine.spark.session_tasks import conf_for_tasks
 
+_EXCHANGES: Final = frozenset({"ShuffleQueryStageExec", "BroadcastQueryStageExec"})
+"""The nodes of a plan that stand for exchanges which have run."""
 
-def executed(frame: DataFrame) -> DataFrame:
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A DataFrame whose exchanges have run.
+
+    :param frame: the rows
+    :param partitions: in how many tasks they are computed
+    :param exchanged: how many rows the exchanges give these tasks; None where the tasks read anything else, too
+    """
+
+    frame: DataFrame
+    partitions: int
+    exchanged: int | None
+
+
+def executed(frame: DataFrame) -> Executed:
     """The rows of a frame, as a frame whose exchanges run now and once.
 
-    :param frame: what to run
+    :param frame: what to run, in a session that plans adaptively
     """
-    session = frame.sparkSession
+    session, execution = frame.sparkSession, query_execution(frame)
     with active_session(session), conf_for_tasks(session):
-        rows = query_execution(frame).toRdd()
-        # Without them its exchanges, which are planned as they go, would run with the first action.
-        rows.getNumPartitions()
-    return frame_of(session, java_session(session).internalCreateDataFrame(rows, java_frame(frame).schema(), False))
+        rows = execution.toRdd()
+        partitions = int(rows.getNumPartitions())
+    java = java_session(session).internalCreateDataFrame(rows, java_frame(frame).schema(), False)
+    return Executed(frame_of(session, java), partitions, _exchanged(execution.executedPlan()))
+
+
+def _exchanged(plan: JavaObject) -> int | None:
+    """The rows of the exchanges below an adaptive plan that was executed; None when there are other leaves."""
+    rows = 0
+    for leaf in _leaves(plan):
+        if _class_of(leaf) not in _EXCHANGES:
+            return None
+        count = leaf.getRuntimeStatistics().rowCount()
+        if count.isEmpty():
+            return None
+        rows += int(str(count.get()))
+    return rows
+
+
+def _leaves(plan: JavaObject) -> Iterator[JavaObject]:
+    match _class_of(plan):
+        case "AdaptiveSparkPlanExec":
+            yield from _leaves(plan.executedPlan())
+        case "ResultQueryStageExec":
+            yield from _leaves(plan.plan())
+        case name if name in _EXCHANGES or plan.children().isEmpty():
+            yield plan
+        case _:
+            children = plan.children()
+            for at in range(children.length()):
+                yield from _leaves(children.apply(at))
+
+
+def _class_of(plan: JavaObject) -> str:
+    return str(plan.getClass().getSimpleName())

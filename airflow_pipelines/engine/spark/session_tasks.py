@@ -17,7 +17,7 @@ def conf_for_tasks(session: SparkSession) -> Iterator[None]:
     :param session: the session
     """
     context = scala_context(session.sparkContext)
-    converters = jvm(session.sparkContext).java.scala.jdk.javaapi.CollectionConverters
+    converters = jvm(session.sparkContext).scala.jdk.javaapi.CollectionConverters
     before = context.getLocalProperties()
     properties = before.clone()
     properties.putAll(converters.asJava(java_session(session).sessionState().conf().getAllConfs()))
