@@ -22,6 +22,8 @@ class Limits:
     :param joined_rows: a join whose deltas have at most this many rows, and find at most this many, is evaluated in the driver ...
     :param joined_bytes: ... unless the rows that it reads of a delta, or gives, take more bytes than this
     :param added_up_rows: at most so many new rows are added up by group in the driver, where no expression has to be evaluated
+    :param grouped_rows: groups, and first rows of groups, are found out in the driver while there are at most so many of them ...
+    :param grouped_bytes: ... and they take at most so many bytes
     :param indexed: whole rows are looked up by so many of their columns; the others are compared afterwards
     :param indexed_at_once: a query makes an index over at most so many rows; it uses one over more rows that is there
     :param merged_on_read: a relation is merged while it is read when at most so many of its rows are in batches that take rows away
@@ -53,6 +55,8 @@ class Limits:
     joined_rows: int = 1_000_000
     joined_bytes: int = 256 << 20
     added_up_rows: int = 5_000_000
+    grouped_rows: int = 2_000_000
+    grouped_bytes: int = 256 << 20
     indexed: int = 3
     indexed_at_once: int = 500_000
     merged_on_read: int = 1_000_000
@@ -70,6 +74,10 @@ class Limits:
     parts: int = 4
     retention_rows: int = 10_000
     stream_elements: int = 2_000_000
+
+    def most_groups(self, row_bytes: int) -> int:
+        """So many groups are found out in the driver when each takes some bytes."""
+        return min(self.grouped_rows, self.grouped_bytes // max(1, row_bytes))
 
 
 DEFAULT_LIMITS = Limits()

@@ -23,6 +23,8 @@ SIZES: Mapping[str, Limits] = {
         tiny=2,
         fan_out=8,
         joined_rows=8,
+        grouped_rows=8,
+        grouped_bytes=1_000,
         memory_batches=1,
         file_batches=2,
         hard_limit=4,
@@ -33,7 +35,9 @@ SIZES: Mapping[str, Limits] = {
     ),
     # Nothing counts as small, and yet everything is in memory.
     "held": Limits(small_rows=-1, small_input=-1, tiny=-1, fan_out=-1, memory_batches=1, file_batches=1),
-    # Everything goes to files.
-    "large": Limits(small_rows=-1, held_bytes=-1, small_input=-1, tiny=-1, fan_out=-1, memory_batches=1, file_batches=1),
+    # Everything goes to files, and Spark finds groups out.
+    "large": Limits(
+        small_rows=-1, held_bytes=-1, small_input=-1, tiny=-1, fan_out=-1, grouped_rows=-1, memory_batches=1, file_batches=1
+    ),
 }
 """The limits of each size by its name."""

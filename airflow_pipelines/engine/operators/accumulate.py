@@ -29,6 +29,8 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 _SIGN = "__sign"
 _SHOWN = "__shown"
 _TOUCHED = "__touched"
+_STORED_TIMES = 2
+"""What is stored of groups, in several batches, may be so many times the groups that there may be in one process."""
 GROUPS = "groups"
 """The name of the state."""
 
@@ -107,7 +109,8 @@ def _rows_in_memory(node: Aggregate, delta: Delta, context: Context) -> Sequence
 
 def _in_driver(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome | None:
     """The outcome for a change in memory, where what is stored of its groups can be looked up and added to it; None otherwise."""
-    groups = merged_groups(change, known.batches, [key.name for key in node.keys], _accumulators(node))
+    most = _STORED_TIMES * context.limits.most_groups(change.row_bytes)
+    groups = merged_groups(change, known.batches, [key.name for key in node.keys], _accumulators(node), most)
     if groups is None:
         return None
     delta = output_delta(stage, node, groups, known.schema, context, had_output=had_output)

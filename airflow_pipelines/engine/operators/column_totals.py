@@ -19,6 +19,7 @@ from airflow_pipelines.engine.arrow import WEIGHT, ArrowColumn, arrow_schema, me
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
 from airflow_pipelines.engine.operators.row_values import needs_spark, row_values
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total, UnionPart
 from airflow_pipelines.sql.plan.ir.merge import Merge
@@ -152,14 +153,16 @@ def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema:
     if not all(_can_group(target.field(at).type) for at in range(len(totals.keys))):
         return None
     merges = {**{accumulator.name: accumulator.merge for accumulator, _ in totals.totals}, WEIGHT: Merge.SUM}
-    found: pa.Table | None = None
+
+    def merged(tables: Sequence[pa.Table]) -> pa.Table:
+        return tables[0] if len(tables) == 1 else merge_groupable(pa.concat_tables(tables), merges)
+
+    gathered = GatheredGroups(merged, sum(batch.rows for _, batches in parts for batch in batches), context.limits)
     for part, batches in parts:
         for added in _totals_of_rows(part, batches, target, context) if batches else ():
-            if added is None:
+            if added is None or not gathered.add(added.groups, added.rows):
                 return None
-            found = added if found is None else merge_groupable(pa.concat_tables([found, added]), merges)
-            if found.num_rows > context.limits.fan_out:
-                return None
+    found = gathered.result()
     if found is None:
         return None
     keys = [_joined([found[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))]
@@ -167,9 +170,15 @@ def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema:
     return Batch.in_memory(schema, pa.table(columns_found, names=target.names))
 
 
-def _totals_of_rows(
-    totals: ColumnTotals, batches: Sequence[Batch], target: pa.Schema, context: Context
-) -> Iterator[pa.Table | None]:
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """The groups of so many rows."""
+
+    rows: int
+    groups: pa.Table
+
+
+def _totals_of_rows(totals: ColumnTotals, batches: Sequence[Batch], target: pa.Schema, context: Context) -> Iterator[_Added | None]:
     """The groups of rows, some rows at a time, the keys taken apart; None where there are too many rows."""
     words = {word for text in totals.texts for word in re.findall(r"\w+", text)}
     columns = {name: column for name, column in totals.columns.items() if name in words}
@@ -181,7 +190,7 @@ def _totals_of_rows(
             yield None
             return
         weights = units[WEIGHT] if values.rows is None else units[WEIGHT].take(values.rows)
-        yield totals_by_group(values.columns, weights, totals, target)
+        yield _Added(part.num_rows, totals_by_group(values.columns, weights, totals, target))
 
 
 def _key_types(totals: ColumnTotals, target: pa.Schema) -> list[pa.DataType]:

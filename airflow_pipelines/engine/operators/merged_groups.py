@@ -37,7 +37,7 @@ class MergedGroups:
 
 
 def merged_groups(
-    change: Batch, stored: Sequence[Batch], keys: Sequence[str], accumulators: Sequence[Accumulator]
+    change: Batch, stored: Sequence[Batch], keys: Sequence[str], accumulators: Sequence[Accumulator], most: int = sys.maxsize
 ) -> MergedGroups | None:
     """The groups of a change with their accumulators before and after it.
 
@@ -45,12 +45,16 @@ def merged_groups(
     :param stored: batches that add up to what was stored, of these groups and of others
     :param keys: the columns that say which group it is
     :param accumulators: the others, the weight among them
-    :returns: None without keys, where they cannot be looked up, and where a sum could be too large for its type: Spark knows what
-        to do
+    :param most: so many rows of the groups may be stored, as far as the numbers of rows tell
+    :returns: None without keys, where they cannot be looked up, where too much could be stored, and where a sum could be too large
+        for its type: Spark knows what to do
     """
     schema = arrow_schema(change.schema)
     rows = change.to_arrow()
     if not keys or not all(_can_look_up(schema.field(name).type) for name in keys):
+        return None
+    # A batch of a state has a group once at most.
+    if sum(min(change.rows, batch.rows) for batch in stored) > most:
         return None
     names = [accumulator.name for accumulator in accumulators]
     wanted = Keys.of(rows.select(list(keys)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +11,9 @@ from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, consolidate
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.first_rows import can_rank, first_rows
+from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
-from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch
+from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, limits_of_groups, matching_batch
 from airflow_pipelines.engine.operators.passed_deltas import passed_delta
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
@@ -41,18 +41,18 @@ def change_of_first_rows(node: AppendOnlyTopK, stored: Trace, context: Context) 
 
 def _first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) -> pa.Table | None:
     """The source's new rows that are first among themselves, each as often as it is there; None for too many."""
-    first: pa.Table | None = None
+
+    def first(tables: Sequence[pa.Table]) -> pa.Table:
+        rows = pa.concat_tables(tables)
+        return rows.take(pa.array(first_rows(rows, ranking, node.most).rows))
+
+    changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
+    gathered = GatheredGroups(first, changed, context.limits)
     for rows in _new_rows(node, context):
-        if rows is None:
+        repeated = None if rows is None else _repeated(rows, ranking, node.most, context.limits.grouped_rows)
+        if rows is None or repeated is None or not gathered.add(repeated, rows.num_rows):
             return None
-        repeated = _repeated(rows, ranking, node.most, context.limits.fan_out)
-        if repeated is None:
-            return None
-        both = repeated if first is None else pa.concat_tables([first, repeated])
-        first = both.take(pa.array(first_rows(both, ranking, node.most).rows))
-        if first.num_rows > context.limits.fan_out:
-            return None
-    return first
+    return gathered.result()
 
 
 def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | None]:
@@ -84,13 +84,13 @@ def _repeated(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Tab
 
 def _stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: Context) -> pa.Table | None:
     """What is stored of the new rows' groups, perhaps with other groups, each row as often as it is there; None for too many."""
-    limits = replace(context.limits, small_rows=context.limits.fan_out)
+    limits = limits_of_groups(stored.batches, context.limits)
     groups = distinct_rows({name: new[name] for name in ranking.partition})
     batch = matching_batch(stored.batches, stored.schema, groups, limits)
     if batch is None:
         return None
     rows = batch.to_arrow() if batch.insert_only else consolidate(batch.to_arrow())
-    return _repeated(rows, ranking, context.limits.fan_out, context.limits.fan_out)
+    return _repeated(rows, ranking, limits.fan_out, limits.fan_out)
 
 
 def _change(node: AppendOnlyTopK, ranking: Ranking, stored: pa.Table, new: pa.Table) -> pa.Table:

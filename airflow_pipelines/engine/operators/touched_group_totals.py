@@ -16,7 +16,12 @@ from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.column_totals import ColumnTotals, column_totals
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.group_outputs import output_delta
-from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, matching_table
+from airflow_pipelines.engine.operators.lookup_join.matching import (
+    distinct_rows,
+    limits_of_groups,
+    matching_batch,
+    matching_table,
+)
 from airflow_pipelines.engine.operators.merged_groups import merged_groups
 from airflow_pipelines.engine.operators.passed_deltas import passed_delta
 from airflow_pipelines.engine.operators.result import struct_of
@@ -52,7 +57,7 @@ def change_of_groups(stage: Stage, node: Aggregate, known: Trace, context: Conte
         return None
     groups = distinct_rows({key: changed[column] for key, column in names.items()})
     rows = _rows_of(passed, groups, names, changed, context)
-    stored = matching_batch(known.batches, known.schema, groups, context.limits)
+    stored = matching_batch(known.batches, known.schema, groups, limits_of_groups(known.batches, context.limits))
     if rows is None or stored is None:
         return None
     if all(accumulator.merge is not Merge.SUM for accumulator in whole.accumulators):
@@ -76,7 +81,7 @@ def _changed_rows(passed: PassedRows, columns: Sequence[str], context: Context) 
     parts: list[pa.Table] = []
     for part in passed_delta(passed, list(dict.fromkeys(columns)), context):
         parts.append(part)
-        if sum(each.num_rows for each in parts) > context.limits.fan_out:
+        if sum(each.num_rows for each in parts) > context.limits.grouped_rows:
             return None
     return pa.concat_tables(parts) if parts else None
 
@@ -92,7 +97,8 @@ def _rows_of(passed: PassedRows, groups: pa.Table, names: Mapping[str, str], cha
     if any(batch.rows for batch in before.batches):
         wanted = groups.rename_columns([passed.columns[names[key]] for key in groups.column_names])
         columns = [passed.columns[name] for name in changed.column_names if name != WEIGHT]
-        found = matching_table(before.batches, wanted, [*dict.fromkeys(columns), WEIGHT], context.limits)
+        limits = limits_of_groups(before.batches, context.limits)
+        found = matching_table(before.batches, wanted, [*dict.fromkeys(columns), WEIGHT], limits)
         if found is None:
             return None
         stored = pa.table([*(found[column] for column in columns), found[WEIGHT]], names=changed.column_names)

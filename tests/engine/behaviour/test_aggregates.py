@@ -133,7 +133,7 @@ def test_many_rows_of_few_groups_are_added_up_without_spark(sessions: SparkSessi
         "too_many": "select b, d, w, count(*) as n from a group by b, d, w",
     }
     text = "".join(f"create view {name} as {query};\n" for name, query in views.items())
-    limits = Limits(small_rows=24, small_input=24, tiny=2, fan_out=24)
+    limits = Limits(small_rows=24, small_input=24, tiny=2, fan_out=24, grouped_rows=24)
     compared = Compared(TABLE + text, sessions, {"t": _t, "a": _t}, limits=limits)
     # Many rows, few, many that take away others, and many again.
     steps = []

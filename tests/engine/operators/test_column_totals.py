@@ -181,8 +181,9 @@ def test_only_keys(store: BatchStore) -> None:
     [
         (Limits(added_up_rows=len(ROWS)), False),
         (Limits(added_up_rows=len(ROWS) - 1), True),
-        (Limits(fan_out=4), False),
-        (Limits(fan_out=3), True),
+        (Limits(grouped_rows=4), False),
+        (Limits(grouped_rows=3), True),
+        (Limits(grouped_bytes=3), True),
     ],
 )
 def test_too_many_rows_or_groups_are_for_spark(store: BatchStore, limits: Limits, is_for_spark: bool) -> None:

@@ -6,7 +6,7 @@ See :mod:`airflow_pipelines.engine.lookup.index` for how.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -82,6 +82,16 @@ def matching_batch(
         return None
     filled = [found[name] if name in kept else pa.nulls(found.num_rows, arrow.field(name).type) for name in arrow.names]
     return Batch.in_memory(schema, pa.table(filled, names=arrow.names))
+
+
+def limits_of_groups(batches: Iterable[Batch], limits: Limits) -> Limits:
+    """The limits by which the stored rows of groups are looked up, which may be many more than those of few rows.
+
+    :param batches: have the rows
+    :param limits: those of few rows
+    """
+    most = limits.most_groups(max((batch.row_bytes for batch in batches), default=0))
+    return replace(limits, small_rows=most, fan_out=most)
 
 
 @dataclass(frozen=True, slots=True)

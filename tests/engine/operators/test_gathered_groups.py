@@ -1,0 +1,86 @@
+"""Groups that come part by part, up to the limits of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+
+from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
+
+
+class Gathering:
+    """Gathers distinct numbers, and notes how many tables were merged each time."""
+
+    def __init__(self, rows: int, limits: Limits) -> None:
+        self.merges: list[int] = []
+        self.groups = GatheredGroups(self._distinct, rows, limits)
+
+    def _distinct(self, tables: Sequence[pa.Table]) -> pa.Table:
+        self.merges.append(len(tables))
+        return pa.concat_tables(tables).group_by("x", use_threads=False).aggregate([])
+
+    def add(self, *numbers: int) -> bool:
+        return self.groups.add(pa.table({"x": pa.array(numbers, pa.int64())}), len(numbers))
+
+    def numbers(self) -> list[int] | None:
+        found = self.groups.result()
+        return None if found is None else found["x"].to_pylist()
+
+
+def test_parts_are_merged_once_when_there_is_room() -> None:
+    given = Gathering(6, Limits())
+    assert given.add(1, 2, 2)
+    assert given.add(2, 3, 1)
+    assert given.numbers() == [1, 2, 3]
+    assert given.merges == [2]
+    assert given.numbers() == [1, 2, 3]
+    assert given.merges == [2], "once is enough"
+
+
+def test_nothing_was_added() -> None:
+    assert Gathering(0, Limits()).numbers() is None
+
+
+@pytest.mark.parametrize(("limits", "merges"), [(Limits(grouped_bytes=49), [1]), (Limits(grouped_bytes=48), [1, 1])])
+def test_parts_are_merged_when_they_have_half_of_the_bytes(limits: Limits, merges: list[int]) -> None:
+    given = Gathering(6, limits)
+    given.add(1, 1, 1)
+    assert given.merges == merges[1:]
+    assert given.numbers() == [1]
+    assert given.merges == [1]
+
+
+@pytest.mark.parametrize(("limits", "numbers"), [(Limits(grouped_rows=3), [1, 2, 3]), (Limits(grouped_rows=2), None)])
+def test_more_groups_than_the_limit_are_too_many(limits: Limits, numbers: list[int] | None) -> None:
+    given = Gathering(3, limits)
+    assert given.add(1, 2, 3)
+    assert given.numbers() == numbers
+
+
+@pytest.mark.parametrize(("limits", "numbers"), [(Limits(grouped_bytes=24), [1, 2, 3]), (Limits(grouped_bytes=23), None)])
+def test_more_bytes_than_the_limit_are_too_many(limits: Limits, numbers: list[int] | None) -> None:
+    given = Gathering(3, limits)
+    assert given.add(1, 2, 3) is (numbers is not None)
+    assert given.numbers() == numbers
+
+
+@pytest.mark.parametrize(("rows", "has_room"), [(100, True), (101, False)])
+def test_growth_tells_that_there_will_be_too_many(rows: int, has_room: bool) -> None:
+    given = Gathering(rows, Limits(grouped_rows=100, grouped_bytes=800))
+    # Fifty groups of fifty rows, so that there will be as many as rows.
+    assert given.add(*range(50)) is has_room
+    assert given.merges == [1]
+
+
+def test_growth_that_ends_is_not_too_many() -> None:
+    given = Gathering(10**6, Limits(grouped_rows=100, grouped_bytes=1600))
+    # A tenth of the groups that there may be, no matter how fast they have come.
+    assert given.add(*[*range(10)] * 10)
+    assert given.add(*[7] * 100)
+    assert given.merges == [1, 2]
+    # Two more in a hundred rows, which would be too many of a million.
+    assert not given.add(*[7] * 98, 10, 11)
+    assert given.numbers() is None
