@@ -209,7 +209,7 @@ class Normaliser:
 
     def _inserted(self, rows: pa.Table) -> pa.Table:
         """The rows with the weight 1."""
-        weights = pa.array([1], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int32()))
+        weights = pa.array(np.ones(rows.num_rows, np.int64))
         columns = [rows[name] for name in self._names]
         return pa.table([*columns, weights], schema=self._arrow)
 

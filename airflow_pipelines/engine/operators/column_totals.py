@@ -21,6 +21,7 @@ from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
 from airflow_pipelines.engine.operators.row_values import needs_spark, row_values
+from airflow_pipelines.engine.operators.time_windows import TimeWindows
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total, UnionPart
 from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
@@ -152,10 +153,9 @@ def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema:
     (totals, _), *_ = parts
     if not all(_can_group(target.field(at).type) for at in range(len(totals.keys))):
         return None
-    merges = {**{accumulator.name: accumulator.merge for accumulator, _ in totals.totals}, WEIGHT: Merge.SUM}
 
     def merged(tables: Sequence[pa.Table]) -> pa.Table:
-        return tables[0] if len(tables) == 1 else merge_groupable(pa.concat_tables(tables), merges)
+        return tables[0] if len(tables) == 1 else merge_groupable(pa.concat_tables(tables), _merges(totals))
 
     gathered = GatheredGroups(merged, sum(batch.rows for _, batches in parts for batch in batches), context.limits)
     for part, batches in parts:
@@ -168,6 +168,10 @@ def united_totals(parts: Sequence[tuple[ColumnTotals, Sequence[Batch]]], schema:
     keys = [_joined([found[name] for name in _parts_of(at, kind)], kind) for at, kind in enumerate(_key_types(totals, target))]
     columns_found = [*keys, *(found[name] for name in target.names[len(totals.keys) :])]
     return Batch.in_memory(schema, pa.table(columns_found, names=target.names))
+
+
+def _merges(totals: ColumnTotals) -> Mapping[str, Merge]:
+    return {**{accumulator.name: accumulator.merge for accumulator, _ in totals.totals}, WEIGHT: Merge.SUM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +189,82 @@ def _totals_of_rows(totals: ColumnTotals, batches: Sequence[Batch], target: pa.S
     kinds = StructType([StructField(name, batches[0].schema[column].dataType) for name, column in columns.items()])
     for part in _parts(batches, columns):
         units = _units(part, max(2 * part.num_rows, context.limits.fan_out))
-        values = None if units is None else row_values(units.drop_columns([WEIGHT]), kinds, totals.texts, context)
-        if units is None or values is None:
+        groups = None if units is None else _groups_of_rows(units, kinds, totals, target, context)
+        if groups is None:
             yield None
             return
-        weights = units[WEIGHT] if values.rows is None else units[WEIGHT].take(values.rows)
-        yield _Added(part.num_rows, totals_by_group(values.columns, weights, totals, target))
+        yield _Added(part.num_rows, groups)
+
+
+def _groups_of_rows(
+    units: pa.Table, kinds: StructType, totals: ColumnTotals, target: pa.Schema, context: Context
+) -> pa.Table | None:
+    """The groups of some rows, the keys taken apart; None where there is too much for one process."""
+    paned = _Paned.of(units, totals)
+    if paned is not None:
+        return _groups_of_panes(paned, units, kinds, totals, target, context)
+    values = row_values(units.drop_columns([WEIGHT]), kinds, totals.texts, context)
+    if values is None:
+        return None
+    weights = units[WEIGHT] if values.rows is None else units[WEIGHT].take(values.rows)
+    return totals_by_group(values.columns, weights, totals, target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Paned:
+    """A key that is windows of time.
+
+    :param at: the place of the key
+    :param windows: the windows
+    :param panes: for each row a time that stands for all times of the same windows
+    """
+
+    at: int
+    windows: TimeWindows
+    panes: ArrowColumn
+
+    @classmethod
+    def of(cls, units: pa.Table, totals: ColumnTotals) -> _Paned | None:
+        """The key of some rows; None where there is none, or several, or the windows are not for the driver."""
+        calls = [(at, text, windows) for at, text in enumerate(totals.keys) if (windows := TimeWindows.of(text)) is not None]
+        if len(calls) != 1:
+            return None
+        ((at, text, windows),) = calls
+        if totals.texts.count(text) > 1 or windows.column not in units.column_names:
+            return None
+        panes = windows.panes(units[windows.column])
+        return None if panes is None else cls(at, windows, panes)
+
+
+def _groups_of_panes(
+    paned: _Paned, units: pa.Table, kinds: StructType, totals: ColumnTotals, target: pa.Schema, context: Context
+) -> pa.Table | None:
+    """What :func:`_groups_of_rows` gives. Rows become groups before they are put into windows, of which each is in several."""
+    panes, windows = paned.panes, paned.windows
+    if panes.null_count:
+        # Nothing is evaluated for rows without a window: it may fail for them.
+        there = panes.is_valid()
+        units, panes = units.filter(there), panes.filter(there)
+    text = totals.keys[paned.at]
+    values = row_values(units.drop_columns([WEIGHT]), kinds, [other for other in totals.texts if other != text], context)
+    if values is None or values.rows is not None:
+        return None
+    by_pane = target.set(paned.at, pa.field(target.names[paned.at], panes.type))
+    groups = totals_by_group({**values.columns, text: panes}, units[WEIGHT], totals, by_pane)
+    (name,) = _parts_of(paned.at, panes.type)
+    found = None
+    if windows.overlapping * groups.num_rows <= context.limits.added_up_rows:
+        found = windows.of_rows(groups[name])
+    if found is None:
+        return None
+    kind = target.field(paned.at).type
+    in_windows = groups.take(pa.array(found.rows))
+    parts = dict(zip(_parts_of(paned.at, kind), _taken_apart(found.windows.cast(kind), kind), strict=True))
+    columns: dict[str, ArrowColumn] = {}
+    for column in in_windows.column_names:
+        columns |= parts if column == name else {column: in_windows[column]}
+    table = pa.table(columns)
+    return table if windows.overlapping == 1 else merge_groupable(table, _merges(totals))
 
 
 def _key_types(totals: ColumnTotals, target: pa.Schema) -> list[pa.DataType]:

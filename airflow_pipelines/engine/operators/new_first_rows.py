@@ -49,7 +49,7 @@ def _first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) ->
     changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
     gathered = GatheredGroups(first, changed, context.limits)
     for rows in _new_rows(node, context):
-        repeated = None if rows is None else _repeated(rows, ranking, node.most, context.limits.grouped_rows)
+        repeated = None if rows is None else _repeated(rows, ranking, node.most, _limit(rows, context))
         if rows is None or repeated is None or not gathered.add(repeated, rows.num_rows):
             return None
     return gathered.result()
@@ -80,6 +80,10 @@ def _repeated(rows: pa.Table, ranking: Ranking, most: int, limit: int) -> pa.Tab
     if (weights < 0).any() or weights.sum() > limit:
         return None
     return plain.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
+
+
+def _limit(rows: pa.Table, context: Context) -> int:
+    return context.limits.most_groups(rows.nbytes // max(1, rows.num_rows))
 
 
 def _stored_rows(ranking: Ranking, new: pa.Table, stored: Trace, context: Context) -> pa.Table | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -73,18 +74,28 @@ class TimeWindows:
         """How many windows a row is in at most."""
         return -(-self.length // self.slide)
 
+    def panes(self, times: ArrowColumn) -> ArrowColumn | None:
+        """Times rounded down, so that those in the same windows become one time.
+
+        :param times: the time of each row
+        :return: times of the same windows; None where these are no timestamps, or out of the usual range
+        """
+        numbers = _microseconds(times)
+        if numbers is None:
+            return None
+        width = math.gcd(self.length, self.slide)
+        known = numbers.fill_null(0).to_numpy()
+        first = known - (known - self.start) % width
+        return pa.array(first, mask=np.asarray(numbers.is_null())).cast(times.type)
+
     def of_rows(self, times: ArrowColumn) -> WindowsOfRows | None:
         """The windows of rows; a row without a time is in none.
 
         :param times: the time of each row
         :return: None where these are no timestamps, or out of the usual range
         """
-        kind = times.type
-        if not pa.types.is_timestamp(kind) or kind.unit != "us":
-            return None
-        numbers = times.cast(pa.int64())
-        extremes = pc.min_max(numbers).as_py()
-        if any(value is not None and abs(value) > _MOST_TIME for value in extremes.values()):
+        numbers = _microseconds(times)
+        if numbers is None:
             return None
         there = np.flatnonzero(np.asarray(numbers.is_valid()))
         known: npt.NDArray[np.int64] = numbers.drop_null().to_numpy()
@@ -94,8 +105,18 @@ class TimeWindows:
         if self.length % self.slide:
             inside = np.repeat(known, self.overlapping) < starts + self.length
             rows, starts = rows[inside], starts[inside]
+        kind = times.type
         parts = [pa.array(moments).cast(kind) for moments in (starts, starts + self.length)]
         return WindowsOfRows(rows, pa.StructArray.from_arrays(parts, fields=[pa.field("start", kind), pa.field("end", kind)]))
+
+
+def _microseconds(times: ArrowColumn) -> ArrowColumn | None:
+    """Timestamps as numbers; None for other types, and for times out of the usual range."""
+    if not pa.types.is_timestamp(times.type) or times.type.unit != "us":
+        return None
+    numbers = times.cast(pa.int64())
+    extremes = pc.min_max(numbers).as_py()
+    return None if any(value is not None and abs(value) > _MOST_TIME for value in extremes.values()) else numbers
 
 
 def _length(number: str, unit: str) -> int:

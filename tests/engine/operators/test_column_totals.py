@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -229,3 +230,59 @@ def test_rows_that_go_and_rows_that_come_several_times(store: BatchStore) -> Non
         totals = [[weight * value for value in part.get(key, nothing)] for weight, part in parts]
         assert first[key] == tuple(map(sum, zip(*totals, strict=True)))
     assert column_totals(node, schema, context(store, delta(ROWS, 30_000))) is None, "too many for few rows"
+
+
+def _windows(at: datetime | None, length: int, slide: int) -> list[tuple[datetime, datetime]]:
+    """The windows of a time: each starts at a multiple of the slide in seconds since the epoch."""
+    if at is None:
+        return []
+    number = (at - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+    last = number - number % (slide * 10**6)
+    starts = [last - before * slide * 10**6 for before in range(-(-length // slide))]
+    times = [datetime(1970, 1, 1) + timedelta(microseconds=start) for start in starts if number < start + length * 10**6]
+    return [(start, start + timedelta(seconds=length)) for start in times]
+
+
+@pytest.mark.parametrize(("length", "slide"), [(10, 10), (10, 2), (7, 3), (3, 2)])
+def test_rows_are_in_all_of_their_windows(store: BatchStore, length: int, slide: int) -> None:
+    draw = random.Random(length)
+    moments = [datetime(1970, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2026, 1, 1, 0, 0, 4), None]
+    gains = [
+        (draw.choice(["a", "b", None]), None, draw.choice([None, 1, 2**31 - 1]), draw.choice([MOST, None]), None, at, None)
+        for at in [*moments, *(datetime(2026, 1, 1) + timedelta(microseconds=draw.randrange(2 * 10**7)) for _ in range(60))]
+    ]
+    accumulators = (*ACCUMULATORS[:4], *ACCUMULATORS[5:6])
+    node, schema = aggregate(("k", f"window(c_t, '{length} seconds', '{slide} seconds')"), accumulators)
+    kind = StructType([StructField("start", TimestampNTZType()), StructField("end", TimestampNTZType())])
+    schema = StructType([schema.fields[0], StructField("k1", kind), *schema.fields[2:]])
+    expected: dict[tuple[Any, ...], list[Any]] = {}
+    for weight, rows in ((1, gains), (-1, gains[::3])):
+        for k, _, n, b, _, at, _ in rows:
+            for window in _windows(at, length, slide):
+                sums = expected.setdefault((k, *window), [0, 0, 0, 0, []])
+                sums[:4] = (
+                    sums[0] + weight,
+                    sums[1] + weight * (n is not None),
+                    sums[2] + weight * (n or 0),
+                    sums[3] + weight * (b or 0),
+                )
+                sums[4].append(at)
+    found = column_totals(node, schema, context(store, delta(gains), delta(gains[::3], -1)))
+    assert found is not None
+    own = {
+        (row["k0"], row["k1"]["start"], row["k1"]["end"]): [*(row[f"a{at}"] for at in range(4)), row["a5"], row[WEIGHT]]
+        for row in found.to_arrow().to_pylist()
+    }
+    assert own == {key: [*sums[:4], min(sums[4]), sums[0]] for key, sums in expected.items()}
+    assert found.rows == len(own), "a group comes once"
+
+
+@pytest.mark.parametrize(("limits", "is_for_spark"), [(Limits(added_up_rows=25), False), (Limits(added_up_rows=24), True)])
+def test_groups_in_too_many_windows_are_for_spark(store: BatchStore, limits: Limits, is_for_spark: bool) -> None:
+    node, schema = aggregate(("window(c_t, '10 seconds', '2 seconds')",), ACCUMULATORS[:1])
+    kind = StructType([StructField("start", TimestampNTZType()), StructField("end", TimestampNTZType())])
+    schema = StructType([StructField("k0", kind), *schema.fields[1:]])
+    # Five groups, in five windows each.
+    rows = [("a", None, None, None, None, datetime(2026, 1, 1, 0, 0, 2 * at), None) for at in range(5)]
+    found = column_totals(node, schema, context(store, delta(rows), limits=limits))
+    assert (found is None) is is_for_spark
