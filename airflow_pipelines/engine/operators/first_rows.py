@@ -61,6 +61,8 @@ def first_rows(table: pa.Table, ranking: Ranking, most: int) -> FirstRows:
         if ordered.distinct.all():
             break
     equals = not bool(ordered.distinct.all())
+    if equals:
+        ordered = _as_they_stand(ordered)
     ordered = _first(ordered, ranking.function, most)
     return FirstRows(ordered.rows, _before(ordered, ranking.function) + 1, equals)
 
@@ -101,19 +103,45 @@ def group_numbers(table: pa.Table, names: Sequence[str]) -> _Numbers:
 
 def _refined(ordered: _Ordered, column: pa.ChunkedArray, part: OrderColumn) -> _Ordered:
     """The rows, with those that were equal ordered by one more column."""
-    # A row is equal to another one when it does not differ from the one before it, or the next one does not differ from it.
-    equal = ~ordered.distinct | ~np.append(ordered.distinct[1:], True)
-    at = np.flatnonzero(equal)
+    at, runs = _equal_rows(ordered)
     if not len(at):
         return ordered
-    runs: _Numbers = np.cumsum(ordered.distinct, dtype=np.int64)[at]
     values = _sort_keys(column.take(pa.array(ordered.rows[at])), part)
-    order = np.lexsort((*reversed(values), runs))
+    order = _sorted([runs, *values])
     rows, distinct = ordered.rows.copy(), ordered.distinct.copy()
     rows[at] = ordered.rows[at][order]
     # The runs are in order already.
     distinct[at] |= _begins([runs, *(each[order] for each in values)])
     return _Ordered(rows, ordered.first, distinct)
+
+
+def _as_they_stand(ordered: _Ordered) -> _Ordered:
+    """The rows, with those that are equal in the order of their numbers."""
+    at, runs = _equal_rows(ordered)
+    rows = ordered.rows.copy()
+    rows[at] = rows[at][_sorted([runs, rows[at]])]
+    return _Ordered(rows, ordered.first, ordered.distinct)
+
+
+def _equal_rows(ordered: _Ordered) -> tuple[_Numbers, _Numbers]:
+    """The places of rows that are equal to another one, and for each a number that it has in common with those."""
+    # A row is equal to another one when it does not differ from the one before it, or the next one does not differ from it.
+    equal = ~ordered.distinct | ~np.append(ordered.distinct[1:], True)
+    at = np.flatnonzero(equal)
+    return at, np.cumsum(ordered.distinct, dtype=np.int64)[at]
+
+
+def _sorted(columns: Sequence[_Numbers]) -> _Numbers:
+    """The places of some numbers in order, the first column decides first; equal ones are in any order."""
+    total, spread = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        least, most = int(column.min()), int(column.max())
+        spread *= most - least + 1
+        if spread > _MOST:
+            return np.lexsort(columns[::-1])
+        total = total * (most - least + 1) + (column - least)
+    # One column of numbers is sorted several times as fast as two.
+    return np.argsort(total)
 
 
 def _first(ordered: _Ordered, function: RankFunction, most: int) -> _Ordered:

@@ -44,7 +44,8 @@ def _first_new_rows(node: AppendOnlyTopK, ranking: Ranking, context: Context) ->
 
     def first(tables: Sequence[pa.Table]) -> pa.Table:
         rows = pa.concat_tables(tables)
-        return rows.take(pa.array(first_rows(rows, ranking, node.most).rows))
+        # In the order in which they stand, to read texts in one direction.
+        return rows.take(pa.array(np.sort(first_rows(rows, ranking, node.most).rows)))
 
     changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
     gathered = GatheredGroups(first, changed, context.limits)

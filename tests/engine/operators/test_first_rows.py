@@ -110,7 +110,9 @@ def _expected(rows: Sequence[tuple[Any, ...]], ranking: Ranking, most: int) -> d
 
 FEW = st.sampled_from([None, 0, 1])
 ORDER = st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans())
-ROW = st.tuples(FEW, st.sampled_from([None, "x", ""]), FEW, st.sampled_from([None, "a", "b", "c"]), FEW)
+FAR = st.sampled_from([None, 0, 1, 1 - 2**63, 2**63 - 1])
+"""Numbers too far apart to be made one with another number."""
+ROW = st.tuples(FEW, st.sampled_from([None, "x", ""]), FAR, st.sampled_from([None, "a", "b", "c"]), FEW)
 
 
 @given(
