@@ -94,6 +94,18 @@ class Batch:
             return self.memory_bytes // self.rows
         return 0 if self.store is None else _COMPRESSED * self.store.size(self.files) // self.rows
 
+    def passing(self, store: BatchStore) -> Batch:
+        """The same rows in memory for the length of a step, though they are too many to be held: Spark reads them from files.
+
+        :param store: gets the files when a query needs them
+        """
+        return replace(self, store=store)
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the rows are in memory only because the step does not last long."""
+        return self.table is not None and self.store is not None and not self.files
+
     def in_files_only(self, store: BatchStore) -> Batch:
         """The same rows in files of ``store`` and not in memory, as a batch of its own: Spark may hold this one's rows."""
         flushed = self.flush(store)

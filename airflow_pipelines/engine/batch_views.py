@@ -49,6 +49,8 @@ class BatchViews:
         self._bundles: LRUCache[tuple[int, ...], Batch] = LRUCache(limits.bundles)
         # A batch that was flushed, or read back into memory, is another object of the same number.
         self._users: dict[int, weakref.WeakSet[Batch]] = {}
+        # What was put into files for a query, by the number of the batch that is in memory for the length of a step.
+        self._written: dict[int, Batch] = {}
         self._dead: deque[int] = deque()
         self._lock = threading.Lock()
 
@@ -72,7 +74,7 @@ class BatchViews:
                 if number in self._views:
                     self._verify(number)
                     continue
-                batch = self._batch(number)
+                batch = self._readable(self._batch(number))
                 session = self.sessions.small if batch.table is not None else self.sessions.large
                 batch.frame(session, self._limits).createOrReplaceGlobalTempView(f"{_VIEW}{number}")
                 self._views.add(number)
@@ -109,6 +111,13 @@ class BatchViews:
             raise LookupError(f"batch {number} is gone, but a query names it")
         return next((batch for batch in users if batch.table is not None), users[0])
 
+    def _readable(self, batch: Batch) -> Batch:
+        """A batch as Spark reads it: what is too much to be held in memory is not copied to the JVM."""
+        if not batch.is_passing or batch.store is None:
+            return batch
+        written = self._written[batch.number] = batch.in_files_only(batch.store)
+        return written
+
     def _verify(self, number: int) -> None:
         """Verify the files of a batch that has a view, where each query is to verify what it reads."""
         for batch in list(self._users.get(number, ()))[:1]:
@@ -116,10 +125,12 @@ class BatchViews:
                 batch.store.verify(batch.files)
 
     def sweep(self, keep: int = 0) -> None:
-        """Drop the views of batches that nothing refers to any more.
+        """Drop the views of batches that nothing refers to any more, and let go of files that were written for queries over these.
 
         :param keep: nothing is dropped while there are no more of them than this, and the rows that the JVM keeps for them are few
         """
+        with self._lock:
+            self._written = {number: batch for number, batch in self._written.items() if self._users.get(number)}
         if len(self._dead) <= keep and sum(self._in_jvm.get(number, 0) for number in list(self._dead)) <= self._limits.leaf_bytes:
             return
         while self._dead:
@@ -139,6 +150,7 @@ class BatchViews:
         with self._lock:
             views, self._views = self._views, set()
             self._in_jvm.clear()
+            self._written.clear()
             self._bundles.clear()
         for number in views:
             self.sessions.small.catalog.dropGlobalTempView(f"{_VIEW}{number}")

@@ -52,6 +52,9 @@ from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.wiring import wired
 from airflow_pipelines.program.names import SYSTEM_VIEW
 
+_PASSING = 4
+"""Rows that the step alone needs stay in memory up to so many times the bytes of a batch that is held."""
+
 
 class Circuit:
     """Keeps every view of a program equal to its query.
@@ -439,7 +442,7 @@ class Circuit:
         self.batch_views.sweep(keep=self.limits.dead_views)
         base = self._snapshot
         evaluation = self._evaluation(base, timed, version=base.step + 1)
-        table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
+        table_deltas = {name: self._given(name, batch) for name, batch in deltas.items() if batch.rows}
         table_rows = {name: batch.rows for name, batch in table_deltas.items() if name != SYSTEM_VIEW}
         for name in self.wiring.schemas:
             added = (table_deltas[name],) if name in table_deltas else ()
@@ -487,6 +490,16 @@ class Circuit:
         if len(batches) == 1:
             return batches[0]
         return self._compacted(Trace(batches[0].schema, batches))
+
+    def _given(self, name: str, batch: Batch) -> Batch:
+        """The delta of a table for the length of a step.
+
+        Its rows are in memory already. Where the table keeps none of them, they need not go to files before a query asks for them.
+        """
+        context = self._context({})
+        if name in self.kept or context.has_room(batch) or batch.memory_bytes > _PASSING * self.limits.held_bytes:
+            return self._settled(name, batch)
+        return batch.passing(self.store)
 
     def _settled(self, name: str, batch: Batch) -> Batch:
         expected = self.wiring.schemas[name]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import weighted
+from airflow_pipelines.engine.batch import WEIGHT, weighted
 from airflow_pipelines.engine.held_memory import HeldMemory, held_memory
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators.context import Mode
@@ -142,3 +145,38 @@ def test_to_find_that_rows_do_not_fit_costs_no_second_evaluation(sessions: Spark
         assert started_jobs(sessions.large.sparkContext) - before == jobs, "one up to the exchange, one for each look at the rows"
         assert (batch.table is None) is (rows == 589), "10,000 bytes are room for 588 rows of two numbers, whatever else there is"
         assert sorted(batch.to_arrow()["k"].to_pylist()) == list(range(rows))
+
+
+def _live_files(running: Running) -> list[Path]:
+    running.store.garbage_collect(())
+    return [running.store.path(name) for name in running.store.files()]
+
+
+PASSED_ON = """
+create table t (k int, s varchar) with ('append_only' = 'true');
+create materialized view counts as select k, count(*) as n from t group by k;
+"""
+COMPUTED = "create materialized view longer as select concat(s, '!') as s from t;"
+
+
+@pytest.mark.parametrize(
+    ("views", "held_bytes", "writes"),
+    [("", 2_000, False), ("", 600, False), ("", 300, True), (COMPUTED, 2_000, False), (COMPUTED, 600, True)],
+)
+def test_rows_that_no_table_keeps_are_written_when_spark_reads_them_or_they_are_too_many(
+    views: str, held_bytes: int, writes: bool, sessions: SparkSessions
+) -> None:
+    running = Running(PASSED_ON + views, sessions, limits=replace(NOTHING_SMALL, held_bytes=held_bytes))
+    rows = [(at % 2, "x") for at in range(80)]
+    for number in range(1, 3):
+        step = running.insert("t", *rows)
+        assert 4 * 300 < step.table_deltas["t"].to_arrow().nbytes < 2_000
+        assert running.rows("counts") == [(0, 40 * number), (1, 40 * number)]
+        if views:
+            assert running.rows("longer") == [("x!",)] * 80 * number
+        files = [pq.read_schema(running.store.path(name)).names for name in running.store.files()]
+        assert (["k", "s", WEIGHT] in files) is writes
+        del step
+        gc.collect()
+        running.circuit.batch_views.sweep(keep=10)
+        assert not any(pq.read_schema(path).names == ["k", "s", WEIGHT] for path in _live_files(running))

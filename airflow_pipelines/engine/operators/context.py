@@ -291,12 +291,18 @@ class Context:
         """The batch in the form it should be kept in: one that is too large for the driver's memory goes to files."""
         if batch.table is None or batch.is_small(self.limits):
             return batch
-        if batch.memory_bytes <= self.limits.held_bytes and self.memory.has_room(batch.memory_bytes):
+        if self.has_room(batch):
             self.memory.hold(batch.table)
             return batch
         with self.store.lock:
             files = self.store.write(batch.table)
             return Batch.in_files(batch.schema, batch.rows, files, self.store, batch.insert_only)
+
+    def has_room(self, batch: Batch) -> bool:
+        """Whether a batch is small, is in files, or may be held in memory."""
+        if batch.table is None or batch.is_small(self.limits):
+            return True
+        return batch.memory_bytes <= self.limits.held_bytes and self.memory.has_room(batch.memory_bytes)
 
     def _statistics(self, files: tuple[str, ...]) -> tuple[int, bool]:
         rows, insert_only = 0, True
