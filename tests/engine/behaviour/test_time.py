@@ -245,6 +245,8 @@ def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> No
     text = LATE + (
         "create table u (ts timestamp lateness interval 10 minutes, v int);"
         "create view joined as select t.id, u.v from t join u on t.ts = u.ts;"
+        "create materialized view distincts as select window(ts, '1 hour').start as h, count(*) as n, count(distinct id % 4) as c,"
+        " sum(distinct id) as s from t group by window(ts, '1 hour');"
     )
     text = text.replace("create materialized view late as select id, ts from t;\nlateness late.ts interval 0 hours;\n", "")
     eager = Limits(retention_rows=-1)
@@ -260,16 +262,20 @@ def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> No
                 changes.append(one.changes("t", (number - 1, when - datetime.timedelta(minutes=30)), op=Op.DELETE))
             steps.append(one.step(*changes))
             one.circuit.maintain()
-        for view in ("hours", "final", "joined"):
+        for view in ("hours", "final", "joined", "distincts"):
             assert emitted(steps[0], view) == emitted(steps[1], view)
         if number == 7:
             reopened(running)
-    for view in ("hours", "final"):
+    for view in ("hours", "final", "distincts"):
         assert running.rows(view) == keeping.rows(view)
     sizes = [{name: trace.rows for name, trace in one.circuit.snapshot.traces.items()} for one in (running, keeping)]
     for name in ("t", "u", "final$all"):
         assert sizes[0][name] < sizes[1][name] / 2
-    assert running.circuit.snapshot.states["hours"]["groups"].rows < keeping.circuit.snapshot.states["hours"]["groups"].rows / 2
+    kept, all_kept = (
+        {name: state["groups"].rows for name, state in one.circuit.snapshot.states.items()} for one in (running, keeping)
+    )
+    assert kept.keys() >= {"hours", "distincts", "distincts$1", "distincts$2"}
+    assert all(rows < all_kept[name] / 2 for name, rows in kept.items())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ expression that is not known to have a waterline has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from typing import Any
@@ -23,7 +23,8 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
 Known = Mapping[str, str]
-"""The waterline of each column that has one, as text."""
+"""The waterline of each column that has one, as text; those of the bounds of windows by :func:`_bound_of`."""
+_BOUNDS = ("start", "end")
 
 _MONOTONE = frozenset(
     {
@@ -70,7 +71,7 @@ class WaterlineAnalysis:
             found = self.of(stage.node)
             names = [name for name, _ in stage.columns]
             if found and stage.relation not in self.relations:
-                self.relations[stage.relation] = {name: text for name, text in found.items() if name in names}
+                self.relations[stage.relation] = _of_columns(found, names)
 
     @singledispatchmethod
     def of(self, node: Any) -> Known:
@@ -83,12 +84,16 @@ class WaterlineAnalysis:
 
     @of.register
     def _(self, node: Scan) -> Known:
-        return {name: text for name, text in self.relations.get(node.relation, {}).items() if name in node.columns}
+        return _of_columns(self.relations.get(node.relation, {}), node.columns)
 
     @of.register
     def _(self, node: UnionAll) -> Known:
         parts = [(self.of(part), part.columns) for part in node.parts]
-        found = {name: least([known.get(names[at]) for known, names in parts]) for at, name in enumerate(node.columns)}
+        found = {
+            own: least([known.get(theirs) for known, theirs in zip((known for known, _ in parts), places, strict=True)])
+            for at, name in enumerate(node.columns)
+            for own, *places in zip(_with_bounds(name), *(_with_bounds(names[at]) for _, names in parts), strict=True)
+        }
         return {name: text for name, text in found.items() if text is not None}
 
     @of.register
@@ -100,7 +105,8 @@ class WaterlineAnalysis:
         below = {("", name): text for name, text in self.of(node.input).items()}
         keys = {("", name): text for name, text in self._items([(k.name, k.text) for k in node.keys], below).items()}
         for key in node.keys:
-            keys |= {(key.name, bound): text for bound, text in _window_bounds(key.text, below).items()}
+            keys |= {(key.name, bound): text for bound, text in _bounds_of(key.text, below).items()}
+            keys |= {("", _bound_of(key.name, bound)): text for bound, text in _bounds_of(key.text, below).items()}
         return self._items([(item.name, item.text) for item in node.items], keys)
 
     def keys(self, node: Aggregate) -> Known:
@@ -108,15 +114,16 @@ class WaterlineAnalysis:
         below = {("", name): text for name, text in self.of(node.input).items()}
         found = self._items([(key.name, key.text) for key in node.keys], below)
         for key in node.keys:
-            bounds = _window_bounds(key.text, below)
-            if bounds:
-                found[f"{key.name}.`start`"] = bounds["start"]
-        return found
+            start = _bounds_of(key.text, below).get("start")
+            if start is not None:
+                found[f"{key.name}.`start`"] = start
+        return {name: text for name, text in found.items() if _BOUND not in name}
 
     def _items(self, items: Sequence[tuple[str, str]], below: Mapping[tuple[str, str], str]) -> dict[str, str]:
         if not below:
             return {}
         found = {name: _over(text, below) for name, text in items}
+        found |= {_bound_of(name, bound): known for name, text in items for bound, known in _bounds_of(text, below).items()}
         return {name: text for name, text in found.items() if text is not None}
 
     def _sources(self, node: Select) -> dict[tuple[str, str], str]:
@@ -136,6 +143,24 @@ class WaterlineAnalysis:
                 if lowest is not None:
                     found |= dict.fromkeys(group, lowest)
         return found
+
+
+_BOUND = "\0"
+"""Stands between the name of a column of windows and that of a bound; no name has it."""
+
+
+def _bound_of(column: str, bound: str) -> str:
+    """The name of a bound of windows among the columns with waterlines."""
+    return f"{column}{_BOUND}{bound}"
+
+
+def _with_bounds(column: str) -> tuple[str, ...]:
+    return (column, *(_bound_of(column, bound) for bound in _BOUNDS))
+
+
+def _of_columns(known: Known, columns: Collection[str]) -> dict[str, str]:
+    """The waterlines of some columns and of their bounds."""
+    return {name: text for name, text in known.items() if name.partition(_BOUND)[0] in columns}
 
 
 def equal_columns(node: Select) -> list[set[tuple[str, str]]]:
@@ -188,6 +213,8 @@ def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
         return None
     if isinstance(item, exp.Dot):
         return _bounds(item.this, below).get(item.expression.name)
+    if isinstance(item, exp.Column) and (bound := below.get((item.db, _bound_of(item.table, item.name)))) is not None:
+        return bound
     columns = list(item.find_all(exp.Column))
     if len(columns) != 1 or not _is_monotone(item):
         return None
@@ -211,12 +238,16 @@ def tumbling_start(text: str) -> str | None:
     return _bounds(window, columns).get("start")
 
 
-def _window_bounds(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
-    """The waterlines of ``start`` and ``end`` when a text is a tumbling window of a column with a waterline."""
+def _bounds_of(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """The waterlines of ``start`` and ``end`` of a tumbling window of a column with a waterline, or of a column of them."""
     try:
-        return _bounds(parse_expression(text), below)
+        tree = parse_expression(text)
     except SyntaxFailure:
         return {}
+    if not isinstance(tree, exp.Column):
+        return _bounds(tree, below)
+    found = {bound: below.get((tree.table, _bound_of(tree.name, bound))) for bound in _BOUNDS}
+    return {bound: known for bound, known in found.items() if known is not None}
 
 
 def _bounds(window: exp.Expr, below: Mapping[tuple[str, str], str]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
@@ -69,6 +71,23 @@ def test_a_tumbling_window_has_the_waterline_of_its_start(analysis: WaterlineAna
     assert "PMOD(UNIX_MICROS(CAST(`__w:t.ts` AS TIMESTAMP)), 120000000)" in found["c0"]
     assert "+ 120000000" in found["c1"]
     assert analysis.keys(grouped("WINDOW(c1, '1 hour')")).keys() == {"__k0.`start`"}
+
+
+def test_a_column_of_tumbling_windows_has_the_waterlines_of_its_bounds(analysis: WaterlineAnalysis) -> None:
+    start, end = (analysis.of(block(f"WINDOW(`t`.`ts`, '2 minutes').`{bound}`"))["c0"] for bound in ("start", "end"))
+    inner = replace(grouped("c0"), input=block("WINDOW(`t`.`ts`, '2 minutes')", "`t`.`id`"))
+    assert analysis.keys(inner) == {"__k0.`start`": start}
+    analysis.add([Stage("d", (("k", "struct<start:timestamp,end:timestamp>"), ("m", "bigint")), inner)])
+    groups = Scan("d", ("k", "m"))
+    above = block("`d`.`k`", "`d`.`k`.`end`", sources=(("d", groups),))
+    assert analysis.of(above)["c1"] == end
+    union = UnionAll((block("WINDOW(`t`.`ts`, '2 minutes')", "1"), above), (("k0", "struct<>"), ("v", "int")))
+    whole = Select((Source("u", union),), (Item("c0", "`u`.`k0`"), Item("c1", "`u`.`v`")))
+    assert analysis.keys(replace(grouped("c0"), input=whole)) == {"__k0.`start`": start}
+    assert analysis.of(Select((Source("u", union),), (Item("s", "`u`.`k0`.`start`"),)))["s"] == start
+    other = replace(union, parts=(union.parts[0], block("WINDOW(`t`.`ts`, '3 minutes', '1 minute')", "1")))
+    assert analysis.of(other) == {}
+    assert analysis.of(Scan("d", ("m",))) == {}
 
 
 def test_a_join_keeps_waterlines_of_columns_that_all_sides_agree_in(analysis: WaterlineAnalysis) -> None:
