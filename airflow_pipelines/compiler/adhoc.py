@@ -25,6 +25,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.queries import queried
 from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, QUERY_CONF, SMALL_CONF
 from airflow_pipelines.engine.values.canonical import canonical_frame
 from airflow_pipelines.engine.values.required import missing_part
@@ -107,7 +108,7 @@ def run_adhoc(
         if statement.kind is AdhocKind.SELECT:
             with request.session(statement.reads) as session:
                 query = request.analyze(statement, session).query
-                frame = canonical_frame(request.named(session.sql(query.text), statement, query))
+                frame = canonical_frame(request.named(queried(session, query.text), statement, query))
         elif statement.kind is AdhocKind.INSERT:
             changes.append(_insert(request, statement))
         else:
@@ -150,8 +151,10 @@ class _Request:
         conf = {**(SMALL_CONF if small else QUERY_CONF), **extra}
         with adhoc_session(self.circuit.sessions.small, conf, self.functions) as session:
             for name in reads:
-                contents = self.circuit.contents(name, self.snapshot, single_partition=small)
-                _hinted(session.sql(contents), self.circuit.program.schemas[name]).createOrReplaceTempView(quote(name))
+                frame = self.circuit.plain_contents(name, self.snapshot, session) if small else None
+                if frame is None:
+                    frame = queried(session, self.circuit.contents(name, self.snapshot, single_partition=small))
+                _hinted(frame, self.circuit.program.schemas[name]).createOrReplaceTempView(quote(name))
             try:
                 yield session
             finally:
@@ -275,7 +278,7 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
             value = sources.get(column.name) or request.default(column)
             items.append(f"{cast_text(value, column.type)} AS {quote(column.name)}")
         aliases = ", ".join(sources.values())
-        rows = request.collect(session.sql(f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
+        rows = request.collect(queried(session, f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
     for column in schema.columns:
         if not column.type.nullable and rows[column.name].null_count:
             raise AdhocError(f"Column {display(column.name)} of table {display(table.name)} must not be NULL")
@@ -290,7 +293,7 @@ def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
     if Op.DELETE in refused_operations(table):
         raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
     with request.session(tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
-        rows = request.collect(session.sql(request.analyze(statement, session).query.text))
+        rows = request.collect(queried(session, request.analyze(statement, session).query.text))
     return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.DELETE))
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyspark.sql.functions as f
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrival_order import restored
@@ -30,6 +30,7 @@ from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.pending import Collected, Pending
+from airflow_pipelines.engine.plain_contents import plain_contents
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.scheduler import Workers
 from airflow_pipelines.engine.snapshot import Snapshot
@@ -397,6 +398,17 @@ class Circuit:
         key = (table.primary_key if table is not None else None) or ()
         query = None if single_partition else self._large_contents.query(trace, key, self._context({}))
         return self.batch_views.with_views(query or self.batch_views.contents(trace, single_partition=single_partition))
+
+    def plain_contents(self, name: str, snapshot: Snapshot, session: SparkSession) -> DataFrame | None:
+        """The same as a frame without a query, where a relation is small and its rows need no Spark to be put together.
+
+        :param session: the session of the frame
+        :returns: None for any other relation
+        :raises KeyError: when no contents of the relation are kept
+        """
+        if name not in self.kept:
+            raise KeyError(name)
+        return plain_contents(self._trace(snapshot, name), session)
 
     def maintain(self) -> bool:
         """Merge traces that have many batches, and forget what late rows can no longer touch; for when there is nothing else to do.

@@ -24,6 +24,7 @@ from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.internals import empty_rows, java_session
 from airflow_pipelines.engine.spark.java_errors import is_stack_overflow
 from airflow_pipelines.engine.spark.logical_plans import analyzed_plan, optimized_plan
+from airflow_pipelines.engine.spark.queries import queried
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.source_text import SourceText
 
@@ -79,7 +80,7 @@ class Analysis:
         :raises QueryRefused: with the place and the reason, when Spark cannot analyze the query
         """
         with _refusals(query):
-            plan = analyzed_plan(self._session.sql(query))
+            plan = analyzed_plan(queried(self._session, query))
         return Analyzed(plan.fields, plan.deterministic)
 
     def evaluate_constants(self, query: str) -> Analyzed:

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 
 from airflow_pipelines.engine.arrow import arrow_schema
-from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, query_execution
+from airflow_pipelines.engine.spark.internals import JavaObject, java_frame
+from airflow_pipelines.engine.spark.local_rows import local_rows
 from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
 from airflow_pipelines.engine.values.intervals import readable
 
@@ -53,9 +54,11 @@ class Collector:
         :raises ResultTooLargeError: when there are too many bytes
         :raises AbortedError: when the connection was aborted
         """
-        if self._limit_bytes is not None:
-            # Planned here, where a lack of memory is an error with a text, and not in the thread that serves the result.
-            query_execution(frame).executedPlan()
+        # It is planned here, where a lack of memory is an error with a text, and not in the thread that serves the result.
+        local = local_rows(frame)
+        if local is not None:
+            batches = [self._counted(batch) for batch in local.read(self._connection)]
+            return pa.Table.from_batches(batches) if batches else arrow_schema(frame.schema).empty_table()
         port, secret, server = java_frame(frame).collectAsArrowToPython()
         with self._connection.opened(port, secret) as source:
             batches = self._read(source, server, frame)
@@ -73,10 +76,7 @@ class Collector:
                 if isinstance(part, list):
                     order = part
                     continue
-                self._size += part.nbytes
-                if self._limit_bytes is not None and self._size > self._limit_bytes:
-                    raise ResultTooLargeError
-                batches.append(part)
+                batches.append(self._counted(part))
         except ResultTooLargeError:
             raise
         except Exception:
@@ -86,3 +86,9 @@ class Collector:
         with unwrap_spark_exception():
             server.getResult()
         return [batches[at] for at in order]
+
+    def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self._size += batch.nbytes
+        if self._limit_bytes is not None and self._size > self._limit_bytes:
+            raise ResultTooLargeError
+        return batch

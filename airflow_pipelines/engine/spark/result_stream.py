@@ -8,7 +8,8 @@ those of one batch, and nothing runs while the reader is busy.
 
 A window is read when all of its partitions are done, which takes seconds where each has millions of rows. So the first batch comes
 from a job of its own, which ends with that batch, where the partition gives the same rows in the same order when it runs again:
-files are read, nothing is exchanged, and no expression gives another value each time.
+files are read, nothing is exchanged, and no expression gives another value each time. Rows that are known when the query is planned
+need no job at all (:mod:`.local_rows`).
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, jvm, scala_context
 from airflow_pipelines.engine.spark.limited_frames import limited_by_partition
+from airflow_pipelines.engine.spark.local_rows import local_rows
 from airflow_pipelines.engine.spark.logical_plans import analyzed_plan
 from airflow_pipelines.engine.spark.physical_plans import active_session
-from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
+from airflow_pipelines.engine.spark.result_connection import ResultConnection
+from airflow_pipelines.engine.spark.served_batches import batch_schema, served_batches
 from airflow_pipelines.engine.spark.session_tasks import conf_for_tasks
-from airflow_pipelines.engine.values.intervals import readable_schema
 
 WINDOW_BYTES: Final = 32 << 20
 """The next window has fewer partitions when one had more bytes than this, and more when it had far fewer."""
@@ -62,6 +63,22 @@ def streamed(frame: DataFrame, connection: ResultConnection | None = None) -> It
 
 
 def _all_rows(frame: DataFrame, connection: ResultConnection) -> Iterator[pa.Table]:
+    local = local_rows(frame)
+    if local is not None:
+        return _in_tables(local.read(connection), frame)
+    return _in_windows(frame, connection)
+
+
+def _in_tables(batches: Iterator[pa.RecordBatch], frame: DataFrame) -> Iterator[pa.Table]:
+    is_empty = True
+    for batch in batches:
+        is_empty = False
+        yield pa.Table.from_batches([batch])
+    if is_empty:
+        yield arrow_schema(frame.schema).empty_table()
+
+
+def _in_windows(frame: DataFrame, connection: ResultConnection) -> Iterator[pa.Table]:
     rows = _ArrowRows(frame)
     cores = frame.sparkSession.sparkContext.defaultParallelism
     window, begin, is_empty, is_first = cores, 0, True, False
@@ -101,11 +118,9 @@ class _ArrowRows:
         self._frame = frame
         self._java = _classes(context)
         self._context = scala_context(context)
-        inner = java_frame(frame)
-        schema = self._java.arrow.toArrowSchema(inner.schema(), "UTC", False, False)
-        self._schema = readable_schema(pa.ipc.read_schema(pa.py_buffer(bytes(schema.serializeAsMessage()))))
+        self._schema = batch_schema(frame)
         with active_session(frame.sparkSession), conf_for_tasks(frame.sparkSession):
-            self._rdd = inner.toArrowBatchRdd()
+            self._rdd = java_frame(frame).toArrowBatchRdd()
             self.partitions: int = self._rdd.getNumPartitions()
 
     @property
@@ -142,15 +157,8 @@ class _ArrowRows:
         for partition in range(begin, end):
             partitions.append(partition)
         with conf_for_tasks(self._frame.sparkSession):
-            port, secret, server = self._java.python.runJob(self._context, self._rdd.toJavaRDD(), partitions)
-        with connection.opened(port, secret) as source:
-            # PySpark does not type it.
-            serializer: Any = NoOpSerializer
-            for content in serializer().load_stream(source):
-                yield pa.ipc.read_record_batch(pa.py_buffer(content), self._schema)
-            connection.check()
-            # A reader cannot tell the end of the rows from a connection that broke.
-            check_served(server, self._frame)
+            served = self._java.python.runJob(self._context, self._rdd.toJavaRDD(), partitions)
+        yield from served_batches(served, self._frame, self._schema, connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +166,6 @@ class _Classes:
     """Classes of the JVM, looked up once: each part of a name costs a call."""
 
     converters: JavaObject
-    arrow: JavaObject
     pruned: JavaObject
     python: JavaObject
     hash_set: JavaObject
@@ -171,7 +178,6 @@ def _classes(context: SparkContext) -> _Classes:
     spark = java.org.apache.spark
     return _Classes(
         converters=java.scala.jdk.javaapi.CollectionConverters,
-        arrow=spark.sql.util.ArrowUtils,
         pruned=spark.rdd.PartitionPruningRDD,
         python=java.PythonRDD,
         hash_set=java.java.util.HashSet,

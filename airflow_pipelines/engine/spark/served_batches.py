@@ -1,0 +1,50 @@
+"""Arrow record batches that a thread of the JVM serves to Python."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.serializers import NoOpSerializer
+from pyspark.sql import DataFrame
+
+from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, jvm
+from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
+from airflow_pipelines.engine.values.intervals import readable_schema
+
+
+def batch_schema(frame: DataFrame) -> pa.Schema:
+    """The Arrow schema of the record batches that Spark makes of a frame's rows, in types that pyarrow reads."""
+    message = _arrow_utils(frame.sparkSession.sparkContext).toArrowSchema(java_frame(frame).schema(), "UTC", False, False)
+    return readable_schema(pa.ipc.read_schema(pa.py_buffer(bytes(message.serializeAsMessage()))))
+
+
+def served_batches(
+    served: JavaObject, frame: DataFrame, schema: pa.Schema, connection: ResultConnection
+) -> Iterator[pa.RecordBatch]:
+    """Read what is served, to its end.
+
+    :param served: port, secret and thread, as PySpark gives them
+    :param frame: what is served
+    :param schema: that of its batches, see :func:`batch_schema`
+    :param connection: what the batches come through
+    :raises MemoryError: when the JVM has no memory for them
+    :raises AbortedError: when the connection was aborted
+    """
+    port, secret, server = served
+    with connection.opened(port, secret) as source:
+        # PySpark does not type it.
+        serializer: Any = NoOpSerializer
+        for content in serializer().load_stream(source):
+            yield pa.ipc.read_record_batch(pa.py_buffer(content), schema)
+        connection.check()
+        # A reader cannot tell the end of the rows from a connection that broke.
+        check_served(server, frame)
+
+
+@functools.lru_cache(maxsize=4)
+def _arrow_utils(context: SparkContext) -> JavaObject:
+    return jvm(context).org.apache.spark.sql.util.ArrowUtils
