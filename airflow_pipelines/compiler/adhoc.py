@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from airflow_pipelines.compiler.adhoc_sessions import adhoc_session
-from airflow_pipelines.compiler.analyze_query import AnalyzedQuery, ClockEdits, analyze_query
+from airflow_pipelines.compiler.analyze_query import ClockEdits, analyze_query
 from airflow_pipelines.compiler.spark_analyzer import SessionAnalyzer
 from airflow_pipelines.engine.allowed_changes import NotATableError, changed_table, refused_operations
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
@@ -107,8 +107,8 @@ def run_adhoc(
         _check_reads(circuit, statement, awaited)
         if statement.kind is AdhocKind.SELECT:
             with request.session(statement.reads) as session:
-                query = request.analyze(statement, session).query
-                frame = canonical_frame(request.named(queried(session, query.text), statement, query))
+                given = request.analyze(statement, session)
+                frame = canonical_frame(request.named(given.frame, statement, given.query))
         elif statement.kind is AdhocKind.INSERT:
             changes.append(_insert(request, statement))
         else:
@@ -121,6 +121,20 @@ def _time(circuit: Circuit, snapshot: Snapshot, clock: Callable[[], int]) -> int
     """The value of NOW() in the views of a snapshot; the time of ``clock`` where no view reads the clock."""
     reached = snapshot.clock if circuit.follows_clock else None
     return clock() if reached is None else reached
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The query of a statement, as Spark understands it.
+
+    :param query: its text
+    :param columns: how many it has
+    :param frame: what gives its rows
+    """
+
+    query: Edited
+    columns: int
+    frame: DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +175,22 @@ class _Request:
                 for name in reads:
                     session.catalog.dropTempView(quote(name))
 
-    def analyze(self, statement: AdhocStatement, session: SparkSession) -> AnalyzedQuery:
+    def analyze(self, statement: AdhocStatement, session: SparkSession) -> _Given:
         """Analyze a statement's query in a session that has what it reads.
 
         :raises ProgramErrors: when the query does not resolve
         """
         schemas = self.circuit.program.schemas
         columns = {column for name in (*statement.reads, statement.target) if name for column in schemas[name].column_names}
+        analysis = Analysis(session)
         try:
-            return analyze_query(statement.query, SessionAnalyzer(session), Analysis(session), self.clock_edits(columns))
+            found = analyze_query(statement.query, SessionAnalyzer(session), analysis, self.clock_edits(columns))
         except (QueryRefused, SyntaxFailure) as refused:
             source = SourceText(self.text)
             span = source.span(*statement.place(refused.start, refused.end))
             hint = string_hint(statement.written(self.text, refused.start, refused.end)) if is_unknown_name(refused) else ""
             raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused
+        return _Given(found.query, len(found.analyzed.fields), analysis.frame(found.query.text))
 
     def clock_edits(self, columns: Set[str]) -> ClockEdits:
         """The edits by which a query over ``columns`` reads the time of the request."""
@@ -269,9 +285,8 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
         raise AdhocError(f"Table {display(table.name)} has no column {', '.join(map(display, unknown))}")
     with request.session(statement.reads) as session:
         given = request.analyze(statement, session)
-        count = len(given.analyzed.fields)
-        if count != len(names):
-            raise AdhocError(f"INSERT into {display(table.name)} gives {count} values for {len(names)} columns")
+        if given.columns != len(names):
+            raise AdhocError(f"INSERT into {display(table.name)} gives {given.columns} values for {len(names)} columns")
         sources = {name: quote(f"v{at}") for at, name in enumerate(names)}
         items = []
         for column in schema.columns:
@@ -293,7 +308,7 @@ def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
     if Op.DELETE in refused_operations(table):
         raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
     with request.session(tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
-        rows = request.collect(queried(session, request.analyze(statement, session).query.text))
+        rows = request.collect(request.analyze(statement, session).frame)
     return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.DELETE))
 
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from airflow_pipelines.engine.arrow import shaped
@@ -65,6 +65,7 @@ class Analysis:
     def __init__(self, session: SparkSession) -> None:
         """:param session: a session that nothing else uses."""
         self._session = session
+        self._newest: tuple[str, DataFrame] | None = None
 
     def declare(self, schema: RelationSchema) -> None:
         """Let later queries read a relation of this schema."""
@@ -80,8 +81,20 @@ class Analysis:
         :raises QueryRefused: with the place and the reason, when Spark cannot analyze the query
         """
         with _refusals(query):
-            plan = analyzed_plan(queried(self._session, query))
-        return Analyzed(plan.fields, plan.deterministic)
+            frame = queried(self._session, query)
+            plan = analyzed_plan(frame)
+            analyzed = Analyzed(plan.fields, plan.deterministic)
+        self._newest = query, frame
+        return analyzed
+
+    def frame(self, query: str) -> DataFrame:
+        """A query as a DataFrame. The one that was analyzed last is not analyzed again.
+
+        :raises pyspark.errors.PySparkException: when Spark cannot analyze it
+        """
+        if self._newest is not None and self._newest[0] == query:
+            return self._newest[1]
+        return queried(self._session, query)
 
     def evaluate_constants(self, query: str) -> Analyzed:
         """Like :meth:`analyze`, for a query of constants, which are evaluated.
