@@ -12,7 +12,8 @@ from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.first_rows import can_rank, first_rows
 from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
-from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
+from airflow_pipelines.engine.operators.lookup_join.fetch import queried_delta_of
+from airflow_pipelines.engine.operators.lookup_join.joined_rows import joined_parts
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, limits_of_groups, matching_batch
 from airflow_pipelines.engine.operators.passed_deltas import passed_delta
 from airflow_pipelines.engine.trace import Trace
@@ -63,10 +64,12 @@ def _new_rows(node: AppendOnlyTopK, context: Context) -> Iterator[pa.Table | Non
     if passed is not None and set(columns) <= passed.columns.keys():
         yield from passed_delta(passed, columns, context)
         return
-    delta = delta_of(node.source, context)
-    if delta.joined is not None:
-        yield delta.joined.to_arrow()
-    elif delta.query is not None:
+    joined = joined_parts(node.source, context)
+    if joined is not None:
+        yield from joined
+        return
+    delta = queried_delta_of(node.source, context)
+    if delta.query is not None:
         batch = None if delta.mode is Mode.LARGE else context.batch_bounded(delta.query, delta.mode)
         yield None if batch is None else batch.to_arrow()
 

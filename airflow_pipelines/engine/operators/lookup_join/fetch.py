@@ -41,7 +41,7 @@ class Delta:
 def delta_of(node: Linear, context: Context) -> Delta:
     """The delta of a node; equal rows are not added up."""
     joined = joined_rows(node, context)
-    return _queried(node, context) if joined is None else _over(joined, context)
+    return queried_delta_of(node, context) if joined is None else _over(joined, context)
 
 
 def _over(joined: Batch, context: Context) -> Delta:
@@ -53,7 +53,8 @@ def _over(joined: Batch, context: Context) -> Delta:
     return Delta(f"SELECT * FROM {context.batch_views.table(joined)}", mode, joined)
 
 
-def _queried(node: Linear, context: Context) -> Delta:
+def queried_delta_of(node: Linear, context: Context) -> Delta:
+    """The delta of a node by a query, also of one that could be joined in the driver."""
     changed = context.changed()
     mode = context.mode(node.reads & changed, node.rereads)
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(node.rereads)):

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
@@ -34,6 +35,37 @@ def joined_rows(node: Linear, context: Context) -> Batch | None:
     :param context: the step
     :returns: None for what is not a join by columns of relations, and where there is too much of it for the driver
     """
+    join = _join(node, context)
+    items = None if join is None else items_of(join.block, join.matches, join.conditions)
+    return None if items is None else Batch.in_memory(weighted(context.schema(node)), items)
+
+
+def joined_parts(node: Linear, context: Context) -> Iterator[pa.Table | None] | None:
+    """The same rows part by part, for those who keep few of them.
+
+    :param node: any linear node
+    :param context: the step
+    :returns: None for what is not a join by columns of relations, and where there is too much of it for the driver; a part is None
+        when it takes too many bytes although it is one row
+    """
+    join = _join(node, context)
+    return None if join is None else _items_in_parts(join, join.matches)
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """What was found of the delta of a join block.
+
+    :param matches: rows of all its sources
+    :param conditions: those that the rows still have to pass
+    """
+
+    block: JoinBlock
+    matches: Sequence[Matches]
+    conditions: Sequence[Conjunct]
+
+
+def _join(node: Linear, context: Context) -> _Join | None:
     block = join_block(node, context)
     if block is None:
         return None
@@ -51,8 +83,27 @@ def joined_rows(node: Linear, context: Context) -> Batch | None:
             undecided |= {condition.text for condition in term.conditions} if matches else set()
     # In the order in which they are written: one may keep rows from another one that fails for them.
     conditions = [condition for condition in block.node.join_graph.conjuncts if condition.text in undecided]
-    items = items_of(block, found, conditions)
-    return None if items is None else Batch.in_memory(weighted(context.schema(block.node)), items)
+    return _Join(block, found, conditions)
+
+
+def _items_in_parts(join: _Join, found: Sequence[Matches]) -> Iterator[pa.Table | None]:
+    """The items of some matches in as few parts as are needed for the bytes that each may take."""
+    rows = sum(matches.rows for matches in found)
+    items = items_of(join.block, found, join.conditions) if rows <= _ROWS_AT_A_TIME else None
+    if items is not None or rows <= 1:
+        yield items
+        return
+    for half in _halves(found):
+        yield from _items_in_parts(join, half)
+
+
+def _halves(found: Sequence[Matches]) -> Iterator[Sequence[Matches]]:
+    """Matches in two parts, in their order."""
+    if len(found) > 1:
+        yield from (found[:1], found[1:])
+        return
+    rows = found[0].rows
+    yield from ([found[0].at(places)] for places in np.array_split(np.arange(rows), 2))
 
 
 @dataclass(slots=True)

@@ -233,6 +233,30 @@ def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: Sp
     running.circuit.close()
 
 
+@pytest.mark.parametrize(("joined_bytes", "in_driver"), [(100_000, True), (5_000, True), (500, False)])
+def test_first_rows_of_a_join_are_chosen_of_parts_that_have_room(
+    joined_bytes: int, in_driver: bool, sessions: SparkSessions
+) -> None:
+    text = """
+    create table l (k int, v int) with ('append_only' = 'true');
+    create table r (k int, w varchar) with ('append_only' = 'true');
+    create view first as select w, v, place from (
+        select r.k, r.w, l.v, row_number() over (partition by r.k order by l.v desc) as place from l join r on l.k = r.k
+    ) where place <= 2;
+    """
+    running = Running(text, sessions, limits=replace(SIZES["small"], joined_bytes=joined_bytes))
+    one, two = "1" * 1000, "2" * 1000
+    running.insert("r", (1, one), (2, two))
+    step, jobs = _jobs(running, running.changes("l", *((k, v) for v in range(6) for k in (1, 2, 3)), (None, 9)))
+    assert emitted(step, "first") == [(w, v, place, 1) for w in (one, two) for v, place in ((4, 2), (5, 1))]
+    # Spark computes what the view makes of them.
+    assert (jobs == 1) == in_driver
+    step, jobs = _jobs(running, running.changes("l", (1, 7), (2, 0)))
+    assert emitted(step, "first") == sorted([(one, 7, 1, 1), (one, 5, 2, 1), (one, 5, 1, -1), (one, 4, 2, -1)])
+    assert (jobs == 1) == in_driver
+    running.circuit.close()
+
+
 def _total(step: Step, view: str) -> Counter[tuple[Any, ...]]:
     total: Counter[tuple[Any, ...]] = Counter()
     for *row, weight in emitted(step, view):
