@@ -21,6 +21,7 @@ from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.append_only_top_k import append_only_top_k
 from airflow_pipelines.sql.plan.passes.calls_over_rows import derive_calls_over_rows
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_form
+from airflow_pipelines.sql.plan.passes.drop_unread_columns import drop_unread_columns
 from airflow_pipelines.sql.plan.passes.join_graphs import derive_join_graphs
 from airflow_pipelines.sql.plan.passes.lookup_keys import derive_lookup_keys
 from airflow_pipelines.sql.plan.passes.merge_projections import merge_projections
@@ -51,6 +52,7 @@ STAGE_PASSES: tuple[StagePass, ...] = (
     store_inexact_answers,
     append_only_top_k,
     merge_projections,
+    drop_unread_columns,
     canonical_form,
 )
 FINISHING_PASSES: tuple[FinishingPass, ...] = (

@@ -1,0 +1,100 @@
+"""Leaves out columns of keyed stages that nothing reads, such as those that only the condition of an outer join needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.ir.stage import Stage
+
+
+def drop_unread_columns(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Stage, ...]:
+    """Drop the columns of keyed stages that no later stage reads, where no stage reads their rows again.
+
+    Rows that differ in such columns alone become equal. Who follows their changes loses nothing: each counts as often as before.
+
+    :param stages: of one view, in order
+    """
+    narrowed: dict[str, tuple[str, ...]] = {}
+    kept = []
+    for at, stage in enumerate(stages):
+        node = stage.node
+        if isinstance(node, Aggregate) and node.reads & narrowed.keys():
+            stage = replace(stage, node=replace(node, input=_reading(node.input, narrowed)))
+        elif isinstance(node, AffectedKeys):
+            columns = _read(stage, node, stages[at + 1 :])
+            if len(columns) < len(stage.columns):
+                narrowed[stage.relation] = columns
+                stage = _narrow(stage, node, columns)
+        kept.append(stage)
+    return tuple(kept)
+
+
+def _read(stage: Stage, node: AffectedKeys, later: tuple[Stage, ...]) -> tuple[str, ...]:
+    """The columns of a stage that stages after it read; all where that is not certain or others may be needed."""
+    everything = tuple(name for name, _ in stage.columns)
+    readers = [one for one in later if stage.relation in one.reads | one.rereads]
+    if node.remembered or not node.key_types or not readers:
+        return everything
+    texts = []
+    for reader in readers:
+        if not isinstance(reader.node, Aggregate) or stage.relation in reader.rereads:
+            return everything
+        places = list(_places(reader.node.input, stage.relation))
+        if None in places:
+            return everything
+        texts += [text for place in places if place is not None for text in place]
+    # To take a word for a column that is none costs no more than the column. A star reads all.
+    read = tuple(name for name in everything if any(map(_word(name).search, texts)))
+    return everything if any(re.search(r"\.\s*\*", text) for text in texts) else read or everything[:1]
+
+
+def _word(name: str) -> re.Pattern[str]:
+    """A column's name within a text."""
+    return re.compile(rf"(?<!\w){re.escape(quote(name)[1:-1])}(?!\w)")
+
+
+def _places(node: Linear, relation: str) -> Iterator[tuple[str, ...] | None]:
+    """The texts of each block that scans a relation; None for a scan whose columns are all passed on."""
+    match node:
+        case Scan():
+            if node.relation == relation:
+                yield None
+        case UnionAll():
+            for part in node.parts:
+                yield from _places(part, relation)
+        case Select():
+            if any(isinstance(source.node, Scan) and source.node.relation == relation for source in node.sources):
+                yield (*(item.text for item in node.items), node.where or "", *node.laterals)
+            for source in node.sources:
+                if not isinstance(source.node, Scan):
+                    yield from _places(source.node, relation)
+
+
+def _narrow(stage: Stage, node: AffectedKeys, columns: tuple[str, ...]) -> Stage:
+    """A keyed stage that gives some of its columns. Spark computes no others of its query."""
+    items = ", ".join(map(quote, columns))
+    query = f"SELECT {items} FROM ({node.query}) AS `__all`({', '.join(map(quote, node.columns))})"
+    kinds = tuple((name, kind) for name, kind in stage.columns if name in columns)
+    return replace(stage, node=replace(node, query=query, columns=columns), columns=kinds)
+
+
+def _reading(node: Select, narrowed: Mapping[str, tuple[str, ...]]) -> Select:
+    """A block that scans what is left of relations."""
+    return replace(node, sources=tuple(replace(source, node=_scanning(source.node, narrowed)) for source in node.sources))
+
+
+def _scanning(node: Linear, narrowed: Mapping[str, tuple[str, ...]]) -> Linear:
+    match node:
+        case Scan():
+            return replace(node, columns=narrowed.get(node.relation, node.columns))
+        case UnionAll():
+            return replace(node, parts=tuple(_scanning(part, narrowed) for part in node.parts))
+        case Select():
+            return _reading(node, narrowed)
