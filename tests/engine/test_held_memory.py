@@ -127,10 +127,10 @@ def test_a_result_with_more_rows_than_fit_goes_to_files_whole(sessions: SparkSes
     running = _given(40_000, sessions, monkeypatch)
     context = running.circuit._context({})
     schema = Trace(running.circuit.wiring.schemas["t"]).schema
-    for rows in (1, 156, 157, 20_000):
-        query = f"SELECT CAST(id AS INT) AS k, 'x' AS s, 1L AS __weight FROM RANGE(0, {rows}, 1, 3)"
+    for rows in (1, 312, 313, 20_000):
+        query = f"SELECT CAST(id AS INT) AS k, 'x' AS s, 1L AS __weight FROM RANGE(0, {rows}, 1, 2)"
         batch = context.run(query, schema, Mode.LARGE)
-        assert (batch.table is None) is (rows > 156), "10,000 bytes are room for 156 rows of 64 bytes"
+        assert (batch.table is None) is (rows > 312), "twice as many as 10,000 bytes are room for at 64 bytes each"
         assert sorted(batch.to_arrow()["k"].to_pylist()) == list(range(rows))
 
 
@@ -138,13 +138,16 @@ def test_to_find_that_rows_do_not_fit_costs_no_second_evaluation(sessions: Spark
     running = _given(40_000, sessions, monkeypatch)
     context = running.circuit._context({})
     schema = weighted(StructType.fromDDL("k bigint"))
-    for rows, jobs in ((588, 2), (589, 3)):
+    cases = ((625, 1, 2, True), (626, 1, 2, True), (1176, 1, 2, True), (1177, 1, 2, False), (392, 3, 2, True), (393, 3, 3, False))
+    for groups, copies, jobs, collected in cases:
         before = started_jobs(sessions.large.sparkContext)
-        query = f"SELECT id % {rows} AS k, COUNT(*) AS __weight FROM RANGE(0, 10000, 1, 3) GROUP BY 1"
+        counted = f"SELECT id % {groups} AS k, COUNT(*) AS __weight FROM RANGE(0, 10000, 1, 2) GROUP BY 1"
+        query = f"SELECT k, __weight FROM ({counted}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, {copies})) AS c"
         batch = context.run(query, schema, Mode.LARGE)
         assert started_jobs(sessions.large.sparkContext) - before == jobs, "one up to the exchange, one for each look at the rows"
-        assert (batch.table is None) is (rows == 589), "10,000 bytes are room for 588 rows of two numbers, whatever else there is"
-        assert sorted(batch.to_arrow()["k"].to_pylist()) == list(range(rows))
+        assert (batch.table is None) is (groups * copies > 625), "10,000 bytes are 625 rows of two numbers"
+        assert sorted(batch.to_arrow()["k"].to_pylist()) == sorted(copies * list(range(groups)))
+        assert (context.evaluated(query, schema).table is not None) is collected, "twice as many come to the driver"
 
 
 def _live_files(running: Running) -> list[Path]:

@@ -124,7 +124,7 @@ def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType,
     """The outcome of a large change where nothing was before: one query gives the state and the output."""
     shown = [(_SIGN, "int"), (_SHOWN, "boolean"), *((f"__c{at}", kind) for at, (_, kind) in enumerate(stage.columns))]
     schema = StructType([*state_schema.fields, *struct_of(tuple(shown)).fields])
-    wide = context.run(_new_outputs(node, change), schema, Mode.LARGE)
+    wide = context.evaluated(_new_outputs(node, change), schema)
     if wide.table is not None or wide.store is None:
         return _split(stage, node, wide.to_arrow(), state_schema)
     # The state leaves the other columns of the files unread.

@@ -37,9 +37,11 @@ from airflow_pipelines.sql.plan.ir.version import Version
 _REMEMBERED = 1024
 _LEAST_WIDTH = 64
 """Bytes of a row with texts and the like, however few: an expression may make it wider than what it is made from."""
-_AT_ONCE = 4
-"""So many times the rows that are held may come to the driver, from all partitions, before it is known that they are too many; and
-so many times may come out of exchanges, to which each task gives its own rows of a group."""
+_COLLECTED = 2
+"""So many times the rows that are held may come to the driver at once: it writes them to files in less time than Spark does."""
+_AT_ONCE = 2
+"""All partitions together may give so many times the rows that are collected before it is known that they are too many, and so many
+times may come out of exchanges, to which each task gives its own rows of a group."""
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
 """Schemas of nodes by what they read: to ask Spark takes some milliseconds."""
 
@@ -236,13 +238,17 @@ class Context:
             if table is not None:
                 return self.spill_if_large(Batch.in_memory(schema, table))
             return self.spill(self.batch_views.query(self.sessions.large, query), schema)
-        frame, most = self.batch_views.query(self.sessions.large, query), self._rows_to_hold(query, schema)
+        return self.spill_if_large(self.evaluated(query, schema))
+
+    def evaluated(self, query: str, schema: StructType) -> Batch:
+        """The result of a large query in files, or in memory for who takes it apart at once: it may be too large to stay there."""
+        frame, most = self.batch_views.query(self.sessions.large, query), _COLLECTED * self._rows_to_hold(query, schema)
         if most <= 0:
             return self.spill(frame, schema)
         # What comes before the last exchange runs once, wherever the rows go then.
         result = executed(frame)
         table = self._first_rows(result, most)
-        return self.spill(result.frame, schema) if table is None else self.spill_if_large(Batch.in_memory(schema, table))
+        return self.spill(result.frame, schema) if table is None else Batch.in_memory(schema, table)
 
     def _first_rows(self, result: Executed, most: int) -> pa.Table | None:
         """The rows of a large query's result; None when they are likely or turn out to be more than so many."""
