@@ -11,6 +11,7 @@ import pytest
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.linear import Select
 from tests.engine.programs import Running, emitted
 from tests.engine.sizes import SIZES
 
@@ -24,6 +25,7 @@ QUERIES = {
     "the first three": f"select auction, price, place from ({RANKED.format(function='row_number()')}) where 3 >= place",
     "with equal ranks": f"select * from ({RANKED.format(function='rank()')}) where place < 3",
     "dense ranks": f"select bidder, price from ({RANKED.format(function='dense_rank()')}) where place between 1 and 2",
+    "some of the first": f"select * from ({RANKED.format(function='row_number()')}) where place between 2 and 3",
     "qualify": "select auction, max(price) as best from bids group by auction, bidder"
     " qualify row_number() over (partition by auction order by best desc) <= 2",
     "of a join": "select * from (select a.category, b.bidder, b.price,"
@@ -49,6 +51,27 @@ def test_only_ranks_of_what_never_loses_a_row_are_kept_by_themselves(sessions: S
     assert not uses_top_k(first), "every place is read"
     twice = f"with r as ({first}) select x.price from r x join r y on x.auction = y.auction where x.place = 1"
     assert not uses_top_k(twice), "the other reader wants all"
+
+
+def test_what_all_first_rows_fulfil_is_not_asked_of_them_again(sessions: SparkSessions) -> None:
+    def condition(where: str) -> str | None:
+        query = f"select * from ({RANKED.format(function='rank()')}) where {where}"
+        plan = compile_program(f"{TABLES} create view v as {query};", sessions).plans["v"]
+        assert [type(stage.node) for stage in plan.stages] == [AppendOnlyTopK, Select]
+        node = plan.stages[-1].node
+        assert isinstance(node, Select)
+        return node.filter
+
+    for where in ("place <= 2", "2 > place", "place = 1", "place between 1 and 3", "place <= 7 and place < 3"):
+        assert condition(where) is None, where
+    for where in (
+        "place = 2",
+        "place between 2 and 3",
+        "place = 3 and place <= 1",
+        "place <= 2 and price > 5",
+        "place <= 1 and 1 = 1",
+    ):
+        assert condition(where) is not None, where
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -93,7 +93,7 @@ def _changes_rows(node: Linear) -> bool:
         return False
     names = _names(node)
     computes = any(item.text not in names for item in node.items)
-    return computes or bool(node.where or node.laterals) or _changes_rows(node.sources[0].node)
+    return computes or bool(node.filter or node.laterals) or _changes_rows(node.sources[0].node)
 
 
 def _may_grow(node: Linear) -> bool:
@@ -108,7 +108,7 @@ def _narrowed(node: Select, items: tuple[Item, ...]) -> Select:
     Blocks below keep all that they compute: it may unnest.
     """
     (source,) = node.sources
-    texts = [*(item.text for item in items), *node.laterals, *([node.where] if node.where else [])]
+    texts = [*(item.text for item in items), *node.laterals, *([node.filter] if node.filter else [])]
     needed = _read(texts, source.node.columns)
     inner = source.node
     if isinstance(inner, Scan):
@@ -116,7 +116,7 @@ def _narrowed(node: Select, items: tuple[Item, ...]) -> Select:
     elif isinstance(inner, Select):
         names = _names(inner)
         inner = _narrowed(inner, tuple(item for item in inner.items if item.name in needed or item.text not in names))
-    return replace(node, sources=(replace(source, node=inner),), items=items)
+    return replace(node, sources=(replace(source, node=inner),), items=items, where=node.filter)
 
 
 def _read(texts: Sequence[str], columns: tuple[str, ...]) -> tuple[str, ...]:

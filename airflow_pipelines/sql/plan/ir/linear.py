@@ -87,10 +87,18 @@ class Select:
     temporal_filters: tuple[TemporalFilter, ...] = field(default=(), metadata=formerly("crossings"))
     join_graph: JoinGraph = field(default_factory=JoinGraph, compare=False, repr=False, metadata=DERIVED)
     """Derived by a pass over finished stages. Without it, an operator knows no equality to look rows up by."""
+    # It is compared: a block that is the same otherwise may read other rows.
+    where_holds: bool = field(default=False, metadata=DERIVED)
+    """Whether ``where`` is true for all rows, because those of which it is not are not kept for this block. No layout has it."""
 
     starts_with_rows: ClassVar[bool] = False
     keeps_contents: ClassVar[bool] = False
     append_only: ClassVar[bool] = True
+
+    @property
+    def filter(self) -> str | None:
+        """The condition that leaves rows out."""
+        return None if self.where_holds else self.where
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def passed_rows(node: Linear) -> PassedRows | None:
     match node:
         case Scan():
             return PassedRows(node.relation, {name: name for name in node.columns})
-        case Select(sources=(source,), where=None, laterals=(), temporal_filters=()):
+        case Select(sources=(source,), filter=None, laterals=(), temporal_filters=()):
             below = passed_rows(source.node)
             if below is None:
                 return None

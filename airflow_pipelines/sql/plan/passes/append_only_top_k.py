@@ -46,6 +46,7 @@ def append_only_top_k(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stag
                 source = stage.node.sources[0]
                 node = AppendOnlyTopK(source.node, source.keys, stage.node.key_types, rank, most, stage.node.columns[-1])
                 made[stage.relation] = replace(stage, node=node)
+                made = {name: _with_sure_limits(other, stage.relation, node) for name, other in made.items()}
                 made = _with_source(stage.relation, node, made)
     return tuple(made.values())
 
@@ -135,6 +136,45 @@ def _is_rank(tree: exp.Expr, alias: str, ranks: Set[str]) -> bool:
 def _number(tree: exp.Expr) -> int | None:
     tree = tree.unnest()
     return int(tree.name) if isinstance(tree, exp.Literal) and tree.is_int else None
+
+
+def _with_sure_limits(stage: Stage, relation: str, ranks: AppendOnlyTopK) -> Stage:
+    """A stage whose blocks say which conditions hold for all rows of ``relation``, since only these are kept for it."""
+    match stage.node:
+        case Select() as node:
+            return replace(stage, node=_with_sure_limit(node, relation, ranks))
+        case Aggregate(input=Select() as below) as node:
+            return replace(stage, node=replace(node, input=_with_sure_limit(below, relation, ranks)))
+        case _:
+            return stage
+
+
+def _with_sure_limit(node: Select, relation: str, ranks: AppendOnlyTopK) -> Select:
+    sources = tuple(
+        replace(source, node=_with_sure_limit(source.node, relation, ranks)) if isinstance(source.node, Select) else source
+        for source in node.sources
+    )
+    return replace(node, sources=sources, where_holds=node.where_holds or _is_sure_of_all(node, relation, ranks))
+
+
+def _is_sure_of_all(node: Select, relation: str, ranks: AppendOnlyTopK) -> bool:
+    """Whether the WHERE of a block holds for all rows of ``relation``."""
+    names = {source.alias: use.names for source in node.sources if (use := _rank_use(source.node, relation, ranks.place))}
+    if not node.where or not names:
+        return False
+    conditions = [part.unnest() for part in conjuncts(parse_condition(node.where))]
+    return all(any(_is_sure(part, alias, places, ranks.most) for alias, places in names.items()) for part in conditions)
+
+
+def _is_sure(condition: exp.Expr, alias: str, ranks: Set[str], most: int) -> bool:
+    """Whether a condition holds for all ranks from 1 to ``most``."""
+    limit = _limit(condition, alias, ranks)
+    if limit is None or limit < most:
+        return False
+    if isinstance(condition, exp.Between):
+        least = _number(condition.args["low"])
+        return least is not None and least <= 1
+    return not isinstance(condition, exp.EQ) or limit == 1
 
 
 def _with_source(relation: str, node: AppendOnlyTopK, made: Mapping[str, Stage]) -> dict[str, Stage]:
