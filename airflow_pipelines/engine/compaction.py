@@ -7,9 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, can_group, consolidate, consolidate_groupable, merge_groupable
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, consolidate, consolidate_groupable, merge_groupable
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
+from airflow_pipelines.engine.flat_structs import can_group_flat, with_structs, without_structs
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
@@ -29,15 +30,16 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
 
 def compacted(trace: Trace, context: Context) -> Batch:
     """All rows of a trace added up in one batch."""
-    keys = [column for column in arrow_schema(trace.schema) if column.name not in trace.merges]
+    keys = pa.schema([column for column in arrow_schema(trace.schema) if column.name not in trace.merges])
     if trace.in_memory and trace.insert_only and trace.adds_up_weights_only and not trace.is_small(context.limits):
         # As they are the rows need no sorting, now or by those who read them.
         table = pa.concat_tables([batch.table for batch in trace.batches]).combine_chunks()
         return context.spill_if_large(Batch.in_memory(trace.schema, table))
-    if trace.in_memory and can_group(keys):
+    if trace.in_memory and can_group_flat(keys):
         table = pa.concat_tables([batch.table for batch in trace.batches])
         merge = consolidate_groupable if trace.drops_zeros else merge_groupable
-        return context.spill_if_large(Batch.in_memory(trace.schema, merge(table, trace.merges)))
+        merged = merge(without_structs(table, trace.merges), trace.merges)
+        return context.spill_if_large(Batch.in_memory(trace.schema, with_structs(merged, table.schema, trace.merges)))
     small = trace.is_small(context.limits)
     if trace.insert_only and trace.adds_up_weights_only and not small:
         # As they are the rows need no sorting, now or by those who read them.
