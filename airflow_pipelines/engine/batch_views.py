@@ -42,7 +42,7 @@ class BatchViews:
         """:param sessions: the sessions in which the queries run."""
         self.sessions = sessions
         self._limits = limits
-        self._prepared = PreparedQueries(sessions.small, limits)
+        self._prepared = PreparedQueries(sessions, limits)
         self._views: set[int] = set()
         # The bytes of the rows in memory that these views have, by number.
         self._in_jvm: dict[int, int] = {}
@@ -94,6 +94,19 @@ class BatchViews:
         if batches and all(batch.table is not None for batch in batches):
             return self._prepared.result(parts[::2], batches, planned_anew)
         return planned_anew()
+
+    def result_in_driver(self, text: str, most_bytes: int, lane: int = 0) -> Result | None:
+        """The result of a query over batches in memory, without a job.
+
+        :param text: the query
+        :param most_bytes: so many bytes of Arrow data the result may have
+        :param lane: which of several threads asks; the same query of two of them runs at the same time
+        :returns: None for a query that needs a job, and for a larger result
+        """
+        parts = _NUMBERS.split(text)
+        with self._lock:
+            batches = [self._batch(int(number)) for number in parts[1::2]]
+        return self._prepared.result_in_driver(parts[::2], batches, most_bytes, lane)
 
     def named(self, text: str) -> list[Batch]:
         """The batches that a query names, each once."""

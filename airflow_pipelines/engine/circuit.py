@@ -90,7 +90,7 @@ class Circuit:
         self.limits = limits
         self.streams = streams
         self.batch_views = BatchViews(sessions, limits)
-        for session in (sessions.small, sessions.narrow, sessions.large):
+        for session in sessions.each:
             register_functions(session, program.definitions.python_functions)
         self.wiring = wired(program, strategy)
         self.stages, self.operators, self.kept = self.wiring.stages, self.wiring.operators, self.wiring.kept

@@ -21,6 +21,10 @@ class Limits:
     :param most: a step that changes more than this share of the rows that an operator reads counts as changing all of them
     :param joined_rows: a join whose deltas have at most this many rows, and find at most this many, is evaluated in the driver ...
     :param joined_bytes: ... unless the rows that it reads of a delta, or gives, take more bytes than this
+    :param computed_rows: the expressions of a block over at most so many rows in memory are evaluated in the driver ...
+    :param computed_bytes: ... while their values take at most so many bytes ...
+    :param piece_bytes: ... by tasks that read so many bytes at a time
+    :param compiled_rows: a query over more rows than this is compiled
     :param added_up_rows: at most so many new rows are added up by group in the driver, where no expression has to be evaluated
     :param grouped_rows: groups, and first rows of groups, are found out in the driver while there are at most so many of them ...
     :param grouped_bytes: ... and they take at most so many bytes
@@ -54,6 +58,10 @@ class Limits:
     most: float = 0.3
     joined_rows: int = 1_000_000
     joined_bytes: int = 256 << 20
+    computed_rows: int = 2_000_000
+    computed_bytes: int = 256 << 20
+    piece_bytes: int = 4 << 20
+    compiled_rows: int = 4_000
     added_up_rows: int = 5_000_000
     grouped_rows: int = 2_000_000
     grouped_bytes: int = 256 << 20

@@ -12,6 +12,7 @@ from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running, emitted
 from tests.engine.sizes import SIZES
 
@@ -198,19 +199,18 @@ def test_bootstrapping_any_views_gives_their_contents(grades: Running, views: se
     assert emitted(after, "avg_grade_enriched") == [("Bob", "b", Decimal("70.00"), -1), ("Bob", "b", Decimal("80.00"), 1)]
 
 
-def test_a_step_takes_the_same_few_jobs_however_many_came_before(grades: Running) -> None:
+def test_a_step_asks_spark_equally_often_however_many_came_before(grades: Running) -> None:
     running = _fresh(grades)
     running.insert("students", *((number, f"n{number}") for number in range(20)))
     context = running.sessions.small.sparkContext
-    jobs = []
+    asked = []
     for number in range(10):
-        context.setJobGroup(f"step {number}", "")
+        before = asked_of_spark(context)
         running.insert("grades", (number, "algebra", Decimal(number), DAY), (1, "algebra", Decimal(50), DAY))
         running.circuit.maintain()
-        context.setLocalProperty("spark.jobGroup.id", "")
-        jobs.append(len(context.statusTracker().getJobIdsForGroup(f"step {number}")))
-    # The join needs none: its rows find each other in the driver.
-    assert jobs == [2] * 10
+        asked.append(asked_of_spark(context) - before)
+    # Not for the join: its rows find each other in the process.
+    assert asked == [2] * 10
 
 
 EVENTS = """

@@ -14,9 +14,9 @@ from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.engine import plain_contents as module
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import OP, Op
-from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running
 
 PROGRAM = """
@@ -124,7 +124,7 @@ def test_a_query_that_only_chooses_rows_and_columns_takes_no_job(running: Runnin
     running.insert("keyed", (1, 4_000_000_000))
     running.delete("item", ROWS[0])
     context = running.sessions.small.sparkContext
-    before = started_jobs(context)
+    before = asked_of_spark(context)
     for query, expected in (
         ("select upper(s) as s, k + 1 as k from item where k = 1", [{"s": "A", "k": 2}]),
         ("select n from counted where s = 'ü\0'", [{"n": 2}]),
@@ -136,4 +136,4 @@ def test_a_query_that_only_chooses_rows_and_columns_takes_no_job(running: Runnin
         assert [row for table in streamed(frame) for row in table.to_pylist()] == expected, query
     changes = run_adhoc(running.circuit, "insert into keyed values (7, 8)").changes
     assert changes[0].rows.to_pylist() == [{"k": 7, "v": 8, OP: int(Op.INSERT)}]
-    assert started_jobs(context) == before
+    assert asked_of_spark(context) == before

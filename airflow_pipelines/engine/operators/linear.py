@@ -46,8 +46,7 @@ class LinearOperator(Operator[Linear]):
             return None
         if context.mode(self.reads, frozenset()) is not Mode.SMALL:
             split = computed_columns(self.node)
-            if split is None or split.block is not None:
-                # Of many rows Spark computes columns on all cores.
+            if split is None or (split.block is not None and split.may_grow):
                 return None
         return select_rows(self.node, joined(delta), context)
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.distinct_rows import has_one_form
 from airflow_pipelines.engine.operators.plain_cases import PlainCase
 from airflow_pipelines.engine.operators.time_windows import TimeWindows
 from airflow_pipelines.program.names import quote
@@ -140,8 +141,7 @@ def distinct_values(column: ArrowColumn) -> DistinctValues | None:
     :param column: any values
     :returns: None where the column has nearly as many values as rows, or equal values may be told apart
     """
-    kind = column.type
-    if pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind):
+    if not has_one_form(column.type):
         return None
     encoded = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 else column
     if isinstance(encoded, pa.ChunkedArray):

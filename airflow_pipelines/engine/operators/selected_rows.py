@@ -6,11 +6,10 @@ it is. Where rows are filtered or unnested, Spark says by their numbers which on
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.operators.computed_values import ComputedValues, by_place, computed_values, numbered
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.sql.plan.ir.computed_columns import ComputedColumns, computed_columns
 from airflow_pipelines.sql.plan.ir.linear import Linear, Select
@@ -32,28 +31,20 @@ def select_rows(node: Linear, rows: Batch, context: Context) -> pa.Table | None:
     passed = rows.table.select(list(dict.fromkeys([*split.passed.values(), WEIGHT])))
     if split.block is None:
         return _assembled(node, split, passed, None)
-    computed = _computed(split, split.block, rows, context)
+    computed = computed_values(split, split.block, rows, context) or _by_one_query(split, split.block, rows, context)
     if computed is None:
         return None
-    return _assembled(node, split, _taken(passed, computed[WEIGHT]), computed)
+    return _assembled(node, split, passed if computed.rows is None else passed.take(pa.array(computed.rows)), computed.columns)
 
 
-def _computed(split: ComputedColumns, block: Select, rows: Batch, context: Context) -> pa.Table | None:
-    """What Spark computes, with the number of the row that it is computed for in the place of the weight."""
-    fields = {field.name: field for field in rows.schema.fields}
-    numbers = pa.array(np.arange(rows.rows))
-    read = rows.to_arrow().select(list(split.read)).append_column(WEIGHT, numbers)
-    numbered = Batch(weighted(StructType([fields[name] for name in split.read])), rows.rows, read)
-    query = str(context.over(split.relation, numbered).contents(block, Version.DELTA))
-    return context.collect_bounded(query, Mode.SMALL) if split.may_grow else context.collect(query, Mode.SMALL)
-
-
-def _taken(table: pa.Table, numbers: pa.ChunkedArray) -> pa.Table:
-    """The rows of a table with some numbers."""
-    wanted = numbers.to_numpy()
-    if len(wanted) == table.num_rows and (wanted == np.arange(table.num_rows)).all():
-        return table
-    return table.take(pa.array(wanted))
+def _by_one_query(split: ComputedColumns, block: Select, rows: Batch, context: Context) -> ComputedValues | None:
+    """What a block computes for a few rows; None for many rows, and where it gives too many."""
+    if rows.rows > context.limits.small_input or rows.memory_bytes > context.limits.small_bytes:
+        return None
+    read = numbered(rows.to_arrow().select(list(split.read)), rows.schema)
+    query = str(context.over(split.relation, read).contents(block, Version.DELTA))
+    table = context.collect_bounded(query, Mode.SMALL) if split.may_grow else context.collect(query, Mode.SMALL)
+    return None if table is None else by_place(table, rows.rows)
 
 
 def _assembled(node: Linear, split: ComputedColumns, passed: pa.Table, computed: pa.Table | None) -> pa.Table:

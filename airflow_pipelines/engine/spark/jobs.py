@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyspark import SparkContext
 
+from airflow_pipelines.engine.spark.driver_tasks import cancel_tasks, enter_group, group_of_this_thread
 from airflow_pipelines.engine.spark.internals import JavaObject, jvm, scala_context, singleton
 
 
@@ -20,6 +21,7 @@ def begin_jobs(context: SparkContext, group: str, description: str, pool: str | 
     :param pool: the scheduler pool of the jobs (see ``scheduler.xml``); None leaves the thread's own
     """
     context.setJobGroup(group, description, interruptOnCancel=True)
+    enter_group(group)
     if pool is not None:
         context.setLocalProperty("spark.scheduler.pool", pool)
 
@@ -28,6 +30,7 @@ def cancel_jobs(context: SparkContext, group: str) -> None:
     """Cancel the jobs of a group, those under way and those that its threads start later. From any thread."""
     # PySpark's own cancelJobGroup cancels only jobs under way; the thread would then start its next one.
     scala_context(context).cancelJobGroupAndFutureJobs(group)
+    cancel_tasks(group)
 
 
 def started_jobs(context: SparkContext) -> int:
@@ -41,15 +44,17 @@ class ThreadProperties:
 
     _context: SparkContext
     _properties: JavaObject
+    _group: str | None
 
     @classmethod
     def of_this_thread(cls, context: SparkContext) -> ThreadProperties:
         """A copy of the calling thread's properties."""
-        return cls(context, scala_context(context).getLocalProperties().clone())
+        return cls(context, scala_context(context).getLocalProperties().clone(), group_of_this_thread())
 
     def apply(self) -> None:
         """Give them to the calling thread. Each thread gets a copy: Spark changes a thread's properties in place."""
         scala_context(self._context).setLocalProperties(self._properties.clone())
+        enter_group(self._group)
 
 
 def running_task(context: SparkContext, stage: int) -> int | None:

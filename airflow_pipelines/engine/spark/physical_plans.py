@@ -25,6 +25,7 @@ _RERUNNABLE = frozenset(
         "ExpandExec",
         "FilterExec",
         "GenerateExec",
+        "InputAdapter",
         "LocalTableScanExec",
         "OneRowRelationExec",
         "ProjectExec",
@@ -33,6 +34,7 @@ _RERUNNABLE = frozenset(
         "SortExec",
         "TakeOrderedAndProjectExec",
         "UnionExec",
+        "WholeStageCodegenExec",
         "aggregate.HashAggregateExec",
         "aggregate.MergingSessionsExec",
         "aggregate.ObjectHashAggregateExec",
@@ -48,16 +50,36 @@ _RERUNNABLE = frozenset(
     )
 )
 """The physical nodes that read their children in every run and keep nothing from the run before."""
+_PYTHON = f"{_EXECUTION}.python."
+"""Nodes whose rows come from a process of Python, which only an executor starts and ends."""
+_SQUARE = (f"{_EXECUTION}.joins.", f"{_EXECUTION}.window.")
+"""Nodes whose work may grow with the square of their rows."""
 _GATHERING = frozenset(f"{_EXECUTION}.{name}" for name in ("CollectLimitExec", "TakeOrderedAndProjectExec"))
 """Those of them that exchange the rows of several partitions themselves, and keep the exchanged rows."""
 _EXCHANGE = f"{_EXECUTION}.exchange.ShuffleExchangeExec"
 
 
-def rerunnable(frame: DataFrame) -> DataFrame | None:
-    """The same query as a DataFrame that reads its leaves again in every run.
+@dataclass(frozen=True, slots=True)
+class RerunnablePlan:
+    """A physical plan that reads its leaves again in every run.
+
+    :param rows: its rows, an RDD of one partition
+    :param columns: its attributes, a Scala Seq
+    :param needs_executor: it needs processes that only an executor has
+    :param may_square: its work may grow with the square of the rows that it reads
+    """
+
+    rows: JavaObject
+    columns: JavaObject
+    needs_executor: bool
+    may_square: bool
+
+
+def rerunnable(frame: DataFrame) -> RerunnablePlan | None:
+    """The plan of a query, where it reads its leaves again in every run.
 
     :param frame: a query all leaves of which have one partition
-    :returns: None when it is not certain that the plan reads its leaves again
+    :returns: None when it is not certain that it does
     """
     session, execution = frame.sparkSession, query_execution(frame)
     analyzed = execution.analyzed()
@@ -67,12 +89,28 @@ def rerunnable(frame: DataFrame) -> DataFrame | None:
     with active_session(session):
         plan = _without_exchanges(session, execution.executedPlan())
     # A subquery keeps its result, and an expression that is not deterministic may keep anything.
-    if plan.subqueriesAll().nonEmpty() or not plan.deterministic() or not all(map(_reads_again, _nodes(plan))):
+    nodes = list(_nodes(plan))
+    if plan.subqueriesAll().nonEmpty() or not plan.deterministic() or not all(map(_reads_again, nodes)):
         return None
     rows = plan.execute()
-    if rows.getNumPartitions() > 1:
+    if rows.getNumPartitions() != 1:
         return None
-    leaf = one_partition(session, analyzed.output(), rows)
+    names = [_class_of(node) for node in nodes]
+    return RerunnablePlan(
+        rows,
+        analyzed.output(),
+        needs_executor=any(name.startswith(_PYTHON) for name in names),
+        may_square=any(name.startswith(_SQUARE) for name in names),
+    )
+
+
+def as_frame(frame: DataFrame, plan: RerunnablePlan) -> DataFrame | None:
+    """A plan as a DataFrame that can be run many times, each time as a job.
+
+    :param frame: the query of the plan
+    :returns: None when the columns would not be those of the query
+    """
+    leaf = one_partition(frame.sparkSession, plan.columns, plan.rows)
     return leaf if leaf.schema == frame.schema else None
 
 

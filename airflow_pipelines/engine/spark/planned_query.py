@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,10 +14,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.spark.collecting import collected
-from airflow_pipelines.engine.spark.physical_plans import replanned, rerunnable, shown_plan
+from airflow_pipelines.engine.spark.collecting import Collector
+from airflow_pipelines.engine.spark.driver_plans import DriverPlan
+from airflow_pipelines.engine.spark.physical_plans import as_frame, replanned, rerunnable, shown_plan
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
+from airflow_pipelines.engine.spark.result_connection import ResultConnection
 
+_SQUARED = 10_000
+"""Rows whose square is work of some seconds."""
+_LONG_S = 2.0
 _numbers = itertools.count(1)
 
 
@@ -32,14 +39,22 @@ class PlannedQuery:
     """A query over refillable leaves.
 
     :param frame: the query, parsed and analysed
-    :param again: the same as a DataFrame that can be run many times; None when the query is planned for each run
     :param leaves: what the query reads
+    :param in_driver: its plan as it runs in the driver; None when it only runs as a job
+    :param may_square: its work may grow with the square of the rows that it reads
     """
 
     frame: DataFrame
-    again: DataFrame | None
     leaves: Sequence[RefillableLeaf]
+    in_driver: DriverPlan | None
+    may_square: bool
+    _job: DataFrame | None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether a run needs no new plan."""
+        return self.in_driver is not None or self._job is not None
 
     @property
     def physical_plan(self) -> str:
@@ -51,16 +66,31 @@ class PlannedQuery:
         """The size of the leaves in the JVM."""
         return sum(leaf.capacity for leaf in self.leaves)
 
-    def result(self, batches: Sequence[Batch]) -> Result | None:
+    def result(self, batches: Sequence[Batch], most_bytes: int = sys.maxsize) -> Result | None:
         """Run the query.
 
         :param batches: a batch in memory for each leaf
+        :param most_bytes: so many bytes of Arrow data the result may have
         :returns: None when a leaf has no room for its batch
+        :raises ResultTooLargeError: when the result has more bytes
         """
         with self._lock:
             if not all(leaf.fill(batch) for leaf, batch in zip(self.leaves, batches, strict=True)):
                 return None
-            return Result(collected(self.again or replanned(self.frame)), self.frame.schema)
+            return Result(self._rows(sum(batch.rows for batch in batches), most_bytes), self.frame.schema)
+
+    def _rows(self, read: int, most_bytes: int) -> pa.Table:
+        """The rows over what the leaves have now.
+
+        A job makes room for others and ends at once when it is cancelled, so that long work is left to jobs.
+        """
+        if self.in_driver is None or (self.may_square and read > _SQUARED):
+            return Collector(ResultConnection(), most_bytes).collected(self._job or replanned(self.frame))
+        started = time.monotonic()
+        rows = self.in_driver.run(read, most_bytes)
+        if time.monotonic() - started > _LONG_S:
+            self.in_driver, self._job = None, _as_job(self.frame)
+        return rows
 
 
 def plan_query(factory: LeafFactory, parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> PlannedQuery:
@@ -83,4 +113,16 @@ def plan_query(factory: LeafFactory, parts: Sequence[str], order: Sequence[int],
         # Once the query is analysed it no longer needs the names.
         for name in names:
             factory.session.catalog.dropTempView(name)
-    return PlannedQuery(frame, rerunnable(frame), leaves)
+    plan = rerunnable(frame)
+    if plan is None:
+        return PlannedQuery(frame, leaves, None, False, None)
+    if plan.needs_executor:
+        return PlannedQuery(frame, leaves, None, plan.may_square, as_frame(frame, plan))
+    return PlannedQuery(frame, leaves, DriverPlan(frame, plan), plan.may_square, None)
+
+
+def _as_job(frame: DataFrame) -> DataFrame | None:
+    """A query as a DataFrame that runs as a job each time, with a plan of its own: one that ran in the driver cannot be sent."""
+    again = replanned(frame)
+    plan = rerunnable(again)
+    return None if plan is None else as_frame(frame, plan)

@@ -6,20 +6,22 @@ Each step runs the same queries as the step before, over other rows. Planning th
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.spark.collecting import ResultTooLargeError
 from airflow_pipelines.engine.spark.failures import is_of_query
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, Result, plan_query
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
 from airflow_pipelines.engine.spark.rerun_probe import can_rerun
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +39,14 @@ class QueryPlan:
 
 
 class PreparedQueries:
-    """The prepared queries of one session. A query that cannot be prepared, or fails when it is run so, is planned for each run."""
+    """The prepared queries of one circuit. A query that cannot be prepared, or fails when it is run so, is planned for each run."""
 
-    def __init__(self, session: SparkSession, limits: Limits) -> None:
+    def __init__(self, sessions: SparkSessions, limits: Limits) -> None:
         """Start without queries. The first time for an application, this tests whether its plans can be run again."""
         self._limits = limits
-        self._factory = LeafFactory(session) if limits.prepared_queries and can_rerun(session) else None
+        self._factories: tuple[LeafFactory, LeafFactory] | None = None
+        if limits.prepared_queries and can_rerun(sessions.small):
+            self._factories = LeafFactory(sessions.small), LeafFactory(sessions.compiled)
         # None: a query that is planned for each run.
         self._known: OrderedDict[_Key, PlannedQuery | None] = OrderedDict()
         self._lock = threading.Lock()
@@ -55,70 +59,106 @@ class PreparedQueries:
         :param batches: the batches in memory that are named between each two parts; one may be named several times
         :param planned_anew: gives the result without a prepared query
         """
-        distinct = list({batch.number: batch for batch in batches}.values())
-        if self._factory is None or sum(batch.memory_bytes for batch in distinct) > self._limits.leaf_bytes:
-            return planned_anew()
-        places = {batch.number: place for place, batch in enumerate(distinct)}
-        order = tuple(places[batch.number] for batch in batches)
-        key = (tuple(parts), order, tuple(_signature(batch) for batch in distinct))
-        with self._lock:
-            known = key in self._known
-            query = self._known.get(key)
-            if known:
-                self._known.move_to_end(key)
-        if known and query is None:
+        request = self._request(parts, batches)
+        if request is None:
             return planned_anew()
         try:
-            return self._result(query or self._planned(key, self._factory, distinct), key, self._factory, distinct)
+            query = self._query(request)
+            if query is not None:
+                return self._result(query, request)
         except _NotPreparedError as failure:
-            cause = failure
-        # If this raises as well, the error is the query's own and says nothing about its plan.
-        result = planned_anew()
-        self._give_up(key, cause)
-        return result
+            # If this raises as well, the error is the query's own and says nothing about its plan.
+            result = planned_anew()
+            self._give_up(request, failure)
+            return result
+        return planned_anew()
+
+    def result_in_driver(self, parts: Sequence[str], batches: Sequence[Batch], most_bytes: int, lane: int) -> Result | None:
+        """The result of a query without a job.
+
+        :param parts: see :meth:`result`
+        :param batches: see :meth:`result`
+        :param most_bytes: so many bytes of Arrow data the result may have
+        :param lane: which of several threads asks; each has a plan of its own
+        :returns: None for a query that needs a job, and for a larger result
+        """
+        request = self._request(parts, batches, lane)
+        if request is None:
+            return None
+        try:
+            query = self._query(request)
+            return None if query is None or query.in_driver is None else self._result(query, request, most_bytes)
+        except ResultTooLargeError:
+            return None
+        except _NotPreparedError as failure:
+            self._give_up(request, failure)
+            return None
 
     def plans(self) -> list[QueryPlan]:
         """The queries that are planned, in the order in which they were last run."""
         with self._lock:
-            planned = [(parts, order, query) for (parts, order, _), query in self._known.items() if query is not None]
-        return [QueryPlan(_text(parts, order), query.physical_plan) for parts, order, query in planned]
+            planned = [(key, query) for key, query in self._known.items() if query is not None]
+        return [QueryPlan(_text(key.parts, key.order), query.physical_plan) for key, query in planned]
 
     def close(self) -> None:
         """Forget all queries."""
         with self._lock:
             self._known.clear()
 
-    def _result(self, query: PlannedQuery, key: _Key, factory: LeafFactory, batches: Sequence[Batch]) -> Result:
+    def _request(self, parts: Sequence[str], batches: Sequence[Batch], lane: int = 0) -> _Request | None:
+        """What is asked for; None where nothing is prepared, or the batches are too large to be copied for each run."""
+        distinct = list({batch.number: batch for batch in batches}.values())
+        if self._factories is None or sum(batch.memory_bytes for batch in distinct) > self._limits.leaf_bytes:
+            return None
+        places = {batch.number: place for place, batch in enumerate(distinct)}
+        order = tuple(places[batch.number] for batch in batches)
+        compiled = sum(batch.rows for batch in distinct) > self._limits.compiled_rows
+        return _Request(_Key(tuple(parts), order, tuple(map(_signature, distinct)), compiled, lane), distinct)
+
+    def _query(self, request: _Request) -> PlannedQuery | None:
+        """The planned query of a request; None for one that is planned for each run."""
+        with self._lock:
+            known = request.key in self._known
+            query = self._known.get(request.key)
+            if known:
+                self._known.move_to_end(request.key)
+        return query if known else self._planned(request)
+
+    def _result(self, query: PlannedQuery, request: _Request, most_bytes: int = sys.maxsize) -> Result:
         """The result of a planned query. It is planned again with larger leaves when the batches do not fit into the old ones."""
         while True:
             try:
-                found = query.result(batches)
+                found = query.result(request.batches, most_bytes)
+            except ResultTooLargeError:
+                raise
             except Exception as error:
                 if is_of_query(error):
                     raise
                 raise _NotPreparedError("run") from error
             if found is not None:
                 return found
-            query = self._planned(key, factory, batches)
+            query = self._planned(request)
 
-    def _planned(self, key: _Key, factory: LeafFactory, batches: Sequence[Batch]) -> PlannedQuery:
-        parts, order, _ = key
+    def _planned(self, request: _Request) -> PlannedQuery:
+        key, factories = request.key, self._factories
+        if factories is None:
+            raise _NotPreparedError("planned")
         try:
-            query = plan_query(factory, parts, order, batches)
+            query = plan_query(factories[key.compiled], key.parts, key.order, request.batches)
         except Exception as error:
             raise _NotPreparedError("planned") from error
         self._remember(key, query)
         return query
 
-    def _give_up(self, key: _Key, failure: _NotPreparedError) -> None:
-        self._remember(key, None)
+    def _give_up(self, request: _Request, failure: _NotPreparedError) -> None:
+        self._remember(request.key, None)
         with self._lock:
             first, self._logged = not self._logged, True
         log.log(
             logging.WARNING if first else logging.DEBUG,
             "A query could not be %s as a prepared one and is planned for each run: %s",
             failure,
-            " ... ".join(key[0]),
+            " ... ".join(request.key.parts),
             exc_info=failure.__cause__,
         )
 
@@ -133,8 +173,32 @@ class PreparedQueries:
 
 
 _Signature = tuple[tuple[str, DataType], ...]
-_Key = tuple[tuple[str, ...], tuple[int, ...], tuple[_Signature, ...]]
-"""A query's parts, which batch is named between each two, and the columns of the batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What a planned query is found by.
+
+    :param parts: its text, split at the names of batches
+    :param order: which of the batches is named between each two parts
+    :param signatures: the columns of the batches
+    :param compiled: it is compiled, since the batches have many rows
+    :param lane: which of several plans of the same query
+    """
+
+    parts: tuple[str, ...]
+    order: tuple[int, ...]
+    signatures: tuple[_Signature, ...]
+    compiled: bool
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A query over batches, each given once."""
+
+    key: _Key
+    batches: Sequence[Batch]
 
 
 class _NotPreparedError(Exception):

@@ -25,7 +25,9 @@ from airflow_pipelines.engine.spark.sessions import SESSION_CONF, sibling
 
 _LEAST_BYTES = 16 << 10
 _ROOM = 2
-"""A leaf has room for so many times the bytes of its first rows."""
+"""A leaf has room for so many times the bytes of its first rows ..."""
+_AMPLE = 1 << 20
+"""... and for a quarter more where these are more than this."""
 _SENT = 256 << 10
 """Up to so many bytes are sent to the JVM; it reads more of them from a file."""
 _PIECE = 4 << 20
@@ -46,7 +48,7 @@ class RefillableLeaf:
         :param reading: a session of :data:`_READING_CONF`
         :param batch: the first rows, a batch in memory
         """
-        self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * len(_record(batch.table))).bit_length())
+        self.capacity = _capacity(len(_record(batch.table)))
         self._java = java = _java(session.sparkContext)
         self._buffer = java.buffers.allocate(self.capacity)
         self._holds: int | None = None
@@ -111,6 +113,11 @@ class LeafFactory:
     def leaf(self, batch: Batch) -> RefillableLeaf:
         """A leaf with the rows of a batch in memory."""
         return RefillableLeaf(self.session, self._reading, batch)
+
+
+def _capacity(size: int) -> int:
+    """The bytes of a leaf whose first rows have some."""
+    return size + size // 4 if size > _AMPLE else max(_LEAST_BYTES, 1 << (_ROOM * size).bit_length())
 
 
 def _record(table: pa.Table) -> bytes:

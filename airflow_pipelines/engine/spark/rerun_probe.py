@@ -61,8 +61,8 @@ def _sees_each_run(session: SparkSession) -> bool:
     factory = LeafFactory(session)
     join, subquery = (plan_query(factory, parts, (0, 0), [_batch(())]) for parts in (_JOIN, _SUBQUERY))
     return (
-        join.again is not None
-        and subquery.again is None
+        join.runs_again
+        and not subquery.runs_again
         and all(_answer(join, rows) == _joined(rows) for rows in _CONTENTS)
         and all(_answer(subquery, rows) == _with_most(rows) for rows in _CONTENTS[:2])
     )

@@ -1,4 +1,4 @@
-"""The engine's Spark sessions: three over one SparkContext, each tuned for operators of one size."""
+"""The engine's Spark sessions: several over one SparkContext, each tuned for operators of one size."""
 
 from __future__ import annotations
 
@@ -80,6 +80,13 @@ SMALL_CONF: Mapping[str, str] = {
 }
 """For operators whose inputs are all small."""
 
+COMPILED_CONF: Mapping[str, str] = {
+    **SMALL_CONF,
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+"""For those whose inputs are small enough for one task, but have so many rows that compiling the query pays off."""
+
 NARROW_CONF: Mapping[str, str] = {
     **SESSION_CONF,
     # Small inputs are broadcast by hint. Planning again between the stages of such a job costs more than it can save.
@@ -104,14 +111,16 @@ SCHEDULER_POOLS = Path(__file__).with_name("scheduler.xml")
 
 @dataclass(frozen=True, slots=True)
 class SparkSessions:
-    """Three sessions of one application. Temporary views of one are not visible in the others.
+    """Sessions of one application. Temporary views of one are not visible in the others.
 
     :param small: with :data:`SMALL_CONF`
+    :param compiled: with :data:`COMPILED_CONF`
     :param narrow: with :data:`NARROW_CONF`
     :param large: with :data:`LARGE_CONF`
     """
 
     small: SparkSession
+    compiled: SparkSession
     narrow: SparkSession
     large: SparkSession
 
@@ -123,12 +132,18 @@ class SparkSessions:
         partitions = {"spark.sql.shuffle.partitions": _shuffle_partitions(spark)}
         sessions = cls(
             small=sibling(spark, SMALL_CONF),
+            compiled=sibling(spark, COMPILED_CONF),
             narrow=sibling(spark, {**NARROW_CONF, **partitions}),
             large=sibling(spark, {**LARGE_CONF, **partitions}),
         )
-        for session in (sessions.small, sessions.narrow, sessions.large):
+        for session in sessions.each:
             register_value_bytes(session)
         return sessions
+
+    @property
+    def each(self) -> tuple[SparkSession, ...]:
+        """All of them."""
+        return self.small, self.compiled, self.narrow, self.large
 
 
 def _shuffle_partitions(spark: SparkSession) -> str:

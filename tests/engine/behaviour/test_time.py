@@ -15,6 +15,7 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.program.messages import ProgramErrors
+from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running, emitted
 
 DAY = "2026-01-01 "
@@ -90,19 +91,18 @@ def test_views_follow_the_clock_as_time_passes(ticking: Running) -> None:
     assert ticking.circuit.snapshot.clock == at("2026-01-02 10:31:00")
 
 
-def test_a_tick_that_nothing_crosses_costs_no_job_and_is_no_step(clock: Running) -> None:
+def test_a_tick_that_nothing_crosses_costs_nothing_and_is_no_step(clock: Running) -> None:
     running = clock
     running.circuit = Circuit(running.program, running.sessions, running.store)
     tick(running, "10:00:00", running.changes("t", *ROWS))
     context = running.sessions.small.sparkContext
-    context.setJobGroup("quiet ticks", "")
+    before = asked_of_spark(context)
     for second in range(1, 4):
         step = tick(running, f"10:00:0{second}")
         assert step.quiet
         assert step.number == 1
         assert not step.view_deltas
-    context.setLocalProperty("spark.jobGroup.id", "")
-    assert context.statusTracker().getJobIdsForGroup("quiet ticks") == []
+    assert asked_of_spark(context) == before
     assert running.circuit.snapshot.clock == at("10:00:03")
     step = tick(running, "10:30:01")
     assert not step.quiet

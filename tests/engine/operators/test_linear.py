@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.spark import planned_query
+from airflow_pipelines.engine.spark.collecting import Collector
+from airflow_pipelines.engine.spark.driver_plans import DriverPlan
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running, emitted
 
@@ -20,14 +22,16 @@ FAN_OUT = 50
 def collected() -> Iterator[list[int]]:
     """The rows of each result that came into this process."""
     sizes: list[int] = []
+    with ExitStack() as patches:
+        for whole, name in ((DriverPlan, "run"), (Collector, "collected")):
+            found = getattr(whole, name)
 
-    def counting(frame: DataFrame) -> object:
-        table = found(frame)
-        sizes.append(table.num_rows)
-        return table
+            def counting(self: object, *given: object, found: Callable[..., pa.Table] = found) -> pa.Table:
+                table = found(self, *given)
+                sizes.append(table.num_rows)
+                return table
 
-    found = planned_query.collected
-    with patch.object(planned_query, "collected", counting):
+            patches.enter_context(patch.object(whole, name, counting))
         yield sizes
 
 

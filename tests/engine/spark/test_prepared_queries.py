@@ -221,7 +221,7 @@ def test_only_plans_that_surely_read_their_leaves_again_are_run_again(spark: Spa
     maker = LeafFactory(SparkSessions.of(spark).small)
 
     def runs_again(before: str, after: str = "") -> bool:
-        return plan_query(maker, (before, after), (0,), [batch((1, "1.00", "a"))]).again is not None
+        return plan_query(maker, (before, after), (0,), [batch((1, "1.00", "a"))]).runs_again
 
     assert runs_again("SELECT k, SUM(v) FROM ", " AS subquery GROUP BY k")
     assert runs_again("SELECT * FROM (SELECT k, v FROM ", ") PIVOT (SUM(v) FOR k IN (1, 2))")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
+from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running, emitted, only
 from tests.engine.sizes import SIZES
 
@@ -137,18 +137,14 @@ def _answer(running: Running, view: str) -> Counter[str]:
     return Counter(map(repr, map(tuple, running.sessions.small.sql(query).collect())))
 
 
-def _jobs(running: Running, *changes: Any) -> tuple[Step, int]:
-    """A step and the number of Spark jobs that it took."""
-    context, group = running.sessions.small.sparkContext, f"joined {next(_numbers)}"
-    context.setJobGroup(group, group)
-    try:
-        step = running.step(*changes)
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", "")
-    return step, len(context.statusTracker().getJobIdsForGroup(group))
+def _asked(running: Running, *changes: Any) -> tuple[Step, int]:
+    """A step, and how often it asked Spark."""
+    context = running.sessions.small.sparkContext
+    before = asked_of_spark(context)
+    step = running.step(*changes)
+    return step, asked_of_spark(context) - before
 
 
-_numbers = itertools.count()
 PAIR = "create table l (k int, v int); create table r (k int, w int);"
 
 
@@ -156,11 +152,11 @@ def test_a_join_with_more_matches_than_the_limit_is_left_to_spark(sessions: Spar
     view = "create view j as select l.v, r.w from l join r on l.k = r.k;"
     running = Running(PAIR + view, sessions, limits=replace(SIZES["small"], joined_rows=3))
     running.insert("r", *((1, w) for w in range(3)))
-    step, jobs = _jobs(running, running.changes("l", (1, 0), (2, 0)))
-    assert (emitted(step, "j"), jobs) == ([(0, w, 1) for w in range(3)], 0)
-    step, jobs = _jobs(running, running.changes("l", (1, 1), (1, 2)))
+    step, asked = _asked(running, running.changes("l", (1, 0), (2, 0)))
+    assert (emitted(step, "j"), asked) == ([(0, w, 1) for w in range(3)], 0)
+    step, asked = _asked(running, running.changes("l", (1, 1), (1, 2)))
     assert emitted(step, "j") == [(v, w, 1) for v in (1, 2) for w in range(3)]
-    assert jobs > 0
+    assert asked > 0
     running.circuit.close()
 
 
@@ -223,9 +219,9 @@ def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: Sp
     running = Running(text, sessions, limits=replace(SIZES["small"], joined_bytes=joined_bytes))
     running.step(running.changes("r", *((1, "w" * 1000) for _ in range(20))), running.changes("m", (1, 7)))
     for rows in (1, 2):
-        step, jobs = _jobs(running, running.changes("l", *((1, "v") for _ in range(rows))))
+        step, asked = _asked(running, running.changes("l", *((1, "v") for _ in range(rows))))
         # Each row brings twenty thousand bytes, so that no view does without Spark.
-        assert jobs >= 4
+        assert asked >= 4
         assert _total(step, "two") == {("v", "w" * 1000): 20 * rows}
         assert _total(step, "three") == {("w" * 1000, 7): 20 * rows}
         assert not emitted(step, "compared")
@@ -247,12 +243,12 @@ def test_first_rows_of_a_join_are_chosen_of_parts_that_have_room(
     running = Running(text, sessions, limits=replace(SIZES["small"], joined_bytes=joined_bytes))
     one, two = "1" * 1000, "2" * 1000
     running.insert("r", (1, one), (2, two))
-    step, jobs = _jobs(running, running.changes("l", *((k, v) for v in range(6) for k in (1, 2, 3)), (None, 9)))
+    step, asked = _asked(running, running.changes("l", *((k, v) for v in range(6) for k in (1, 2, 3)), (None, 9)))
     assert emitted(step, "first") == [(w, v, place, 1) for w in (one, two) for v, place in ((4, 2), (5, 1))]
-    assert (jobs == 0) == in_driver
-    step, jobs = _jobs(running, running.changes("l", (1, 7), (2, 0)))
+    assert (asked == 0) == in_driver
+    step, asked = _asked(running, running.changes("l", (1, 7), (2, 0)))
     assert emitted(step, "first") == sorted([(one, 7, 1, 1), (one, 5, 2, 1), (one, 5, 1, -1), (one, 4, 2, -1)])
-    assert (jobs == 0) == in_driver
+    assert (asked == 0) == in_driver
     running.circuit.close()
 
 

@@ -1,0 +1,154 @@
+"""Evaluates the expressions of a block over many rows in memory, by plans of Spark that run in the driver.
+
+Many rows have few distinct values: what is a function of a few columns is evaluated once for each combination of their values. What
+is left is evaluated piece by piece, by as many threads as there are cores.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.distinct_rows import DistinctRows, Places, distinct_rows
+from airflow_pipelines.engine.spark.driver_tasks import enter_group, group_of_this_thread
+from airflow_pipelines.sql.plan.ir.computed_columns import ComputedColumns
+from airflow_pipelines.sql.plan.ir.linear import Select
+from airflow_pipelines.sql.plan.ir.version import Version
+
+_FEW: Final = 2_000
+"""Rows that are evaluated in less time than it takes to look whether some are equal."""
+_LANES: Final = min(4, os.cpu_count() or 1)
+_SHARED: Final = 4_000
+"""Fewer rows than this are not worth a second thread."""
+
+_threads = ThreadPoolExecutor(_LANES, "evaluating expressions")
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedValues:
+    """What a block computes.
+
+    :param rows: for each row that it gives the place of the row that it comes from, in order; None where each row gives one
+    :param columns: the computed columns
+    """
+
+    rows: Places | None
+    columns: pa.Table
+
+
+def computed_values(split: ComputedColumns, block: Select, rows: Batch, context: Context) -> ComputedValues | None:
+    """What a block computes for many rows.
+
+    :param split: a block over a relation, with what it computes
+    :param block: that part of it
+    :param rows: rows of the relation, in memory
+    :param context: runs queries
+    :returns: None where this takes a job, or there are too many values
+    """
+    if split.may_grow or rows.rows > context.limits.computed_rows:
+        return None
+    read = rows.to_arrow().select(list(split.read))
+    work = _Work(split, block, rows.schema, context)
+    distinct = None if rows.rows <= _FEW else distinct_rows(read)
+    if distinct is None:
+        return work.values(read)
+    found = work.values(distinct.rows)
+    return None if found is None else _spread(found, distinct)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A block over a relation with some columns, and the means to evaluate it."""
+
+    split: ComputedColumns
+    block: Select
+    schema: StructType
+    context: Context
+
+    def values(self, rows: pa.Table) -> ComputedValues | None:
+        """What the block computes for some rows; None where this takes a job, or too many bytes."""
+        pieces = list(_pieces(rows.num_rows, self._piece_rows(rows)))
+        group = group_of_this_thread()
+
+        def evaluate(lane: int) -> list[pa.Table] | None:
+            # With the group of the step, by which it is cancelled.
+            enter_group(group)
+            return self._evaluated(rows, pieces[lane::_LANES], lane)
+
+        lanes = range(min(_LANES, len(pieces)))
+        found = [evaluate(0)] if len(lanes) == 1 else list(_threads.map(evaluate, lanes))
+        tables = [each for each in found if each is not None]
+        if len(tables) < len(found):
+            return None
+        in_order = [tables[at % _LANES][at // _LANES] for at in range(len(pieces))]
+        return by_place(pa.concat_tables(in_order), rows.num_rows)
+
+    def _piece_rows(self, rows: pa.Table) -> int:
+        """Rows of a piece: no more than fit into a leaf, and so few that each thread has some."""
+        count = int(rows.num_rows)
+        most = max(1, self.context.limits.piece_bytes // (8 + int(rows.nbytes) // max(1, count)))
+        return most if count < _SHARED else min(most, -(-count // _LANES))
+
+    def _evaluated(self, rows: pa.Table, pieces: Sequence[range], lane: int) -> list[pa.Table] | None:
+        """What the block computes for each of some pieces, with the places of rows in the place of the weight."""
+        room, found = self.context.limits.computed_bytes // _LANES, []
+        for piece in pieces:
+            batch = numbered(rows.slice(piece.start, len(piece)), self.schema, piece.start)
+            query = str(self.context.over(self.split.relation, batch).contents(self.block, Version.DELTA))
+            values = self.context.batch_views.result_in_driver(query, room, lane)
+            if values is None:
+                return None
+            room -= values.rows.nbytes
+            found.append(values.rows)
+        return found
+
+
+def _pieces(rows: int, size: int) -> Iterator[range]:
+    """Places of rows in pieces of one size; one piece without rows where there are none."""
+    for start in range(0, max(1, rows), size):
+        yield range(start, min(start + size, rows))
+
+
+def numbered(rows: pa.Table, schema: StructType, first: int = 0) -> Batch:
+    """Rows with their places in the place of the weight.
+
+    :param rows: some columns of rows of a relation
+    :param schema: the relation's columns
+    :param first: the place of the first row
+    """
+    fields = {field.name: field for field in schema.fields}
+    table = rows.append_column(WEIGHT, pa.array(np.arange(first, first + rows.num_rows)))
+    return Batch(weighted(StructType([fields[name] for name in rows.column_names])), rows.num_rows, table)
+
+
+def by_place(computed: pa.Table, rows: int) -> ComputedValues:
+    """What a query over :func:`numbered` rows has computed.
+
+    :param computed: its result
+    :param rows: the number of rows
+    """
+    places: Places = computed[WEIGHT].to_numpy()
+    columns = computed.drop_columns([WEIGHT])
+    if len(places) == rows and (places == np.arange(rows)).all():
+        return ComputedValues(None, columns)
+    return ComputedValues(places, columns)
+
+
+def _spread(found: ComputedValues, distinct: DistinctRows) -> ComputedValues:
+    """What was computed for distinct rows, for all rows."""
+    if found.rows is None:
+        return ComputedValues(None, found.columns.take(pa.array(distinct.places)))
+    place_of = np.full(distinct.rows.num_rows, -1)
+    place_of[found.rows] = np.arange(len(found.rows))
+    places = place_of[distinct.places]
+    rows = np.flatnonzero(places >= 0)
+    return ComputedValues(rows, found.columns.take(pa.array(places[rows])))

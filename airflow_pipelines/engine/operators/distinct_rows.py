@@ -1,0 +1,74 @@
+"""Finds the distinct rows among many, whose columns depend on few values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from airflow_pipelines.engine.arrow import ArrowColumn
+
+_SAMPLE: Final = 4_000
+_DISTINCT: Final = 0.85
+"""A sample with a larger share of distinct values comes from rows most of which are distinct."""
+Places: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctRows:
+    """The distinct rows of a table, and for each of its rows the place of the one that equals it."""
+
+    rows: pa.Table
+    places: Places
+
+
+def distinct_rows(rows: pa.Table) -> DistinctRows | None:
+    """The distinct rows; None where there are nearly as many as rows, or equal values may be told apart."""
+    if (
+        not rows.num_columns
+        or not rows.num_rows
+        or not all(has_one_form(column.type) for column in rows.columns)
+        or _is_diverse(rows)
+    ):
+        return None
+    columns, codes, size = [], np.zeros(rows.num_rows, np.int64), 1
+    for column in rows.columns:
+        encoded = _encoded(column)
+        values = len(encoded.dictionary)
+        if 2 * values > rows.num_rows or size * values >= 1 << 62:
+            return None
+        columns.append(encoded.dictionary)
+        codes, size = codes * values + encoded.indices.to_numpy(), size * values
+    if len(columns) == 1:
+        return DistinctRows(pa.table(columns, names=rows.column_names), codes)
+    combined = pa.array(codes).dictionary_encode()
+    if 2 * len(combined.dictionary) > rows.num_rows:
+        return None
+    left, taken = combined.dictionary.to_numpy(), []
+    for values in reversed(columns):
+        taken.append(values.take(pa.array(left % len(values))))
+        left = left // len(values)
+    return DistinctRows(pa.table(taken[::-1], names=rows.column_names), combined.indices.to_numpy().astype(np.int64))
+
+
+def has_one_form(kind: pa.DataType) -> bool:
+    """Whether values of a type that Arrow takes for equal are the same bits."""
+    return not (pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind))
+
+
+def _is_diverse(rows: pa.Table) -> bool:
+    """Whether most rows seem to differ from all others, by a sample of rows far from each other and one of neighbours."""
+    spread = rows.take(pa.array(np.linspace(0, rows.num_rows - 1, _SAMPLE).astype(np.int64)))
+    return all(_share_of_distinct(sample) > _DISTINCT for sample in (spread, rows.slice(rows.num_rows // 2, _SAMPLE)))
+
+
+def _share_of_distinct(rows: pa.Table) -> float:
+    most: int = max(len(_encoded(column).dictionary) for column in rows.columns)
+    return most / max(1, int(rows.num_rows))
+
+
+def _encoded(column: ArrowColumn) -> pa.DictionaryArray:
+    return pa.concat_arrays(column.chunks).dictionary_encode(null_encoding="encode")

@@ -1,0 +1,162 @@
+"""Tasks that run in the driver, in the thread that asks for their rows, instead of under Spark's scheduler.
+
+A plan of one task is an iterator over its rows. To send it through the scheduler takes 10 to 20 ms, however few rows there are.
+Here the calling thread becomes the task: it gets a task context with memory of its own, as an executor would give it, reads the
+iterator, and gives the memory back.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+from pyspark import SparkContext
+
+from airflow_pipelines.engine.spark.internals import JavaObject, jvm, singleton
+
+_REMEMBERED = 1_000
+"""So many cancelled groups are remembered, as many as Spark remembers of its own."""
+_FIRST_ID = 1 << 48
+"""Spark's scheduler counts its tasks from zero. Memory is accounted for by this number, so that no two tasks may share one."""
+_begun = 0
+_thread = threading.local()
+_lock = threading.Lock()
+_running: dict[int, _Running] = {}
+_cancelled: LRUCache[str, bool] = LRUCache(_REMEMBERED)
+
+
+class TaskCancelledError(Exception):
+    """The job group of a task was cancelled."""
+
+
+def enter_group(group: str | None) -> None:
+    """Let the tasks of this thread belong to a job group from now on.
+
+    :param group: the group's name; None for none
+    """
+    _thread.group = group
+
+
+def group_of_this_thread() -> str | None:
+    """The job group of this thread's tasks."""
+    found: str | None = getattr(_thread, "group", None)
+    return found
+
+
+def cancel_tasks(group: str) -> None:
+    """Cancel the tasks of a group, those under way and those that its threads begin later. From any thread.
+
+    A task under way ends where it waits, or where Spark looks whether it was cancelled.
+
+    :param group: the group's name
+    """
+    with _lock:
+        _cancelled[group] = True
+        for running in [each for each in _running.values() if each.group == group]:
+            running.task.markInterrupted("its job group was cancelled")
+            running.thread.interrupt()
+
+
+def begun_tasks() -> int:
+    """The number of tasks that this process has begun so far."""
+    with _lock:
+        return _begun
+
+
+@contextmanager
+def driver_task(context: SparkContext, properties: JavaObject) -> Iterator[JavaObject]:
+    """Make the calling thread a task of its own within the block.
+
+    :param context: the application
+    :param properties: a java.util.Properties with the settings of the session whose plan the task runs
+    :returns: the Java TaskContext
+    :raises TaskCancelledError: when the thread's job group was cancelled, before the block or within it
+    """
+    global _begun
+    java, group = _classes(context), group_of_this_thread()
+    with _lock:
+        _begun += 1
+        number = _FIRST_ID + _begun
+    memory = java.memory(java.manager, number)
+    task = java.task(0, 0, 0, number, 0, 1, memory, properties, java.metrics_system, java.metrics.empty(), 1, java.no_resources)
+    with _lock:
+        _refuse_cancelled(group)
+        if group is not None:
+            _running[number] = _Running(group, task, _java_thread(java))
+    java.tasks.setTaskContext(task)
+    try:
+        yield task
+    except Exception as error:
+        with _lock:
+            if group in _cancelled:
+                raise TaskCancelledError(f"cancelled, with the job group {group}") from error
+        raise
+    finally:
+        with _lock:
+            ended = _running.pop(number, None)
+            interrupted = group in _cancelled
+        if ended is not None and interrupted:
+            # Otherwise the thread's next wait would end at once.
+            java.thread.interrupted()
+        task.markTaskCompleted(java.none)
+        memory.cleanUpAllAllocatedMemory()
+        java.tasks.unset()
+
+
+def _refuse_cancelled(group: str | None) -> None:
+    if group in _cancelled:
+        raise TaskCancelledError(f"cancelled, with the job group {group}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A task under way, and the Java thread that it runs in."""
+
+    group: str
+    task: JavaObject
+    thread: JavaObject
+
+
+def _java_thread(java: _Classes) -> JavaObject:
+    """The thread of the JVM that works for this Python thread; it is the same for as long as both live."""
+    known = getattr(_thread, "java", None)
+    if known is None or known[0] is not java:
+        known = _thread.java = (java, java.thread.currentThread())
+    return known[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Classes:
+    """Classes and objects of the JVM, looked up once: each part of a name costs a call."""
+
+    memory: JavaObject
+    manager: JavaObject
+    task: JavaObject
+    tasks: JavaObject
+    metrics_system: JavaObject
+    metrics: JavaObject
+    no_resources: JavaObject
+    none: JavaObject
+    thread: JavaObject
+
+
+@functools.lru_cache(maxsize=4)
+def _classes(context: SparkContext) -> _Classes:
+    java = jvm(context)
+    spark = java.org.apache.spark
+    environment = singleton(spark, "SparkEnv").get()
+    return _Classes(
+        memory=spark.memory.TaskMemoryManager,
+        manager=environment.memoryManager(),
+        task=spark.TaskContextImpl,
+        tasks=singleton(spark, "TaskContext"),
+        metrics_system=environment.metricsSystem(),
+        metrics=singleton(spark.executor, "TaskMetrics"),
+        no_resources=singleton(java.scala.collection.immutable, "Map").empty(),
+        none=singleton(java.scala, "None"),
+        thread=java.java.lang.Thread,
+    )
