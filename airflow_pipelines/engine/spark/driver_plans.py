@@ -71,7 +71,7 @@ def _settings(frame: DataFrame) -> JavaObject:
 def _few(java: _Classes, batches: JavaObject, most: int) -> bytes:
     """The bytes of record batches that are likely to be few, at most some."""
     output = java.bytes()
-    java.python.writeIteratorToStream(batches, java.data(output))
+    java.write(batches, java.data(output))
     if (size := output.size()) > most:
         raise ResultTooLargeError
     if size <= _SENT:
@@ -86,7 +86,7 @@ def _many(java: _Classes, batches: JavaObject, most: int) -> bytes:
     """The bytes of record batches, at most some, through a file: in a call they would be text."""
     with tempfile.NamedTemporaryFile(prefix=_PREFIX) as file:
         with closing(java.data(java.buffered(java.file(file.name)))) as written:
-            java.python.writeIteratorToStream(batches, written)
+            java.write(batches, written)
         if file.seek(0, io.SEEK_END) > most:
             raise ResultTooLargeError
         file.seek(0)
@@ -95,19 +95,21 @@ def _many(java: _Classes, batches: JavaObject, most: int) -> bytes:
 
 def _batches(content: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The record batches of some bytes, each after its length."""
-    buffer, at = pa.py_buffer(content), 0
+    at = 0
     while at < len(content):
         (length,) = _LENGTH.unpack_from(content, at)
-        yield pa.ipc.read_record_batch(buffer.slice(at + _LENGTH.size, length), schema)
-        at += _LENGTH.size + length
+        at += _LENGTH.size
+        # A copy of its own, since Arrow wants numbers at multiples of eight bytes.
+        yield pa.ipc.read_record_batch(pa.py_buffer(content[at : at + length]), schema)
+        at += length
 
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """Classes of the JVM, looked up once: each part of a name costs a call."""
+    """Classes of the JVM and a method, looked up once: each part of a name costs a call."""
 
     converters: JavaObject
-    python: JavaObject
+    write: JavaObject
     bytes: JavaObject
     data: JavaObject
     buffered: JavaObject
@@ -121,7 +123,7 @@ def _classes(context: SparkContext) -> _Classes:
     java = jvm(context)
     return _Classes(
         converters=singleton(java.org.apache.spark.sql.execution.arrow, "ArrowConverters"),
-        python=java.org.apache.spark.api.python.PythonRDD,
+        write=java.org.apache.spark.api.python.PythonRDD.writeIteratorToStream,
         bytes=java.java.io.ByteArrayOutputStream,
         data=java.java.io.DataOutputStream,
         buffered=java.java.io.BufferedOutputStream,

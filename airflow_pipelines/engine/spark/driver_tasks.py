@@ -82,7 +82,7 @@ def driver_task(context: SparkContext, properties: JavaObject) -> Iterator[JavaO
         _begun += 1
         number = _FIRST_ID + _begun
     memory = java.memory(java.manager, number)
-    task = java.task(0, 0, 0, number, 0, 1, memory, properties, java.metrics_system, java.metrics.empty(), 1, java.no_resources)
+    task = java.task(0, 0, 0, number, 0, 1, memory, properties, java.metrics_system, java.metrics, 1, java.no_resources)
     with _lock:
         _refuse_cancelled(group)
         if group is not None:
@@ -155,7 +155,8 @@ def _classes(context: SparkContext) -> _Classes:
         task=spark.TaskContextImpl,
         tasks=singleton(spark, "TaskContext"),
         metrics_system=environment.metricsSystem(),
-        metrics=singleton(spark.executor, "TaskMetrics"),
+        # Nobody reads them, so that all tasks may count in the same ones.
+        metrics=singleton(spark.executor, "TaskMetrics").empty(),
         no_resources=singleton(java.scala.collection.immutable, "Map").empty(),
         none=singleton(java.scala, "None"),
         thread=java.java.lang.Thread,

@@ -42,18 +42,19 @@ def started_jobs(context: SparkContext) -> int:
 class ThreadProperties:
     """The Spark properties of one thread, its job group and pool among them, for threads that work for it."""
 
-    _context: SparkContext
+    _spark: JavaObject
     _properties: JavaObject
     _group: str | None
 
     @classmethod
     def of_this_thread(cls, context: SparkContext) -> ThreadProperties:
         """A copy of the calling thread's properties."""
-        return cls(context, scala_context(context).getLocalProperties().clone(), group_of_this_thread())
+        spark = scala_context(context)
+        return cls(spark, spark.getLocalProperties().clone(), group_of_this_thread())
 
     def apply(self) -> None:
         """Give them to the calling thread. Each thread gets a copy: Spark changes a thread's properties in place."""
-        scala_context(self._context).setLocalProperties(self._properties.clone())
+        self._spark.setLocalProperties(self._properties.clone())
         enter_group(self._group)
 
 

@@ -20,7 +20,7 @@ from airflow_pipelines.engine.spark.physical_plans import as_frame, replanned, r
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
 from airflow_pipelines.engine.spark.result_connection import ResultConnection
 
-_SQUARED = 10_000
+_SQUARED = 20_000
 """Rows whose square is work of some seconds."""
 _LONG_S = 2.0
 _numbers = itertools.count(1)
@@ -40,21 +40,18 @@ class PlannedQuery:
 
     :param frame: the query, parsed and analysed
     :param leaves: what the query reads
-    :param in_driver: its plan as it runs in the driver; None when it only runs as a job
+    :param runs_again: a run needs no new plan
     :param may_square: its work may grow with the square of the rows that it reads
+    :param in_driver: its plan as it runs in the driver; None when it only runs as a job
     """
 
     frame: DataFrame
     leaves: Sequence[RefillableLeaf]
-    in_driver: DriverPlan | None
+    runs_again: bool
     may_square: bool
-    _job: DataFrame | None
+    in_driver: DriverPlan | None
+    _planned_job: DataFrame | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def runs_again(self) -> bool:
-        """Whether a run needs no new plan."""
-        return self.in_driver is not None or self._job is not None
 
     @property
     def physical_plan(self) -> str:
@@ -89,8 +86,15 @@ class PlannedQuery:
         started = time.monotonic()
         rows = self.in_driver.run(read, most_bytes)
         if time.monotonic() - started > _LONG_S:
-            self.in_driver, self._job = None, _as_job(self.frame)
+            self.in_driver = None
         return rows
+
+    @property
+    def _job(self) -> DataFrame | None:
+        """The query as a DataFrame that runs as a job each time; None when it is planned for each run."""
+        if self._planned_job is None and self.runs_again:
+            self._planned_job = _as_job(self.frame)
+        return self._planned_job
 
 
 def plan_query(factory: LeafFactory, parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> PlannedQuery:
@@ -115,10 +119,9 @@ def plan_query(factory: LeafFactory, parts: Sequence[str], order: Sequence[int],
             factory.session.catalog.dropTempView(name)
     plan = rerunnable(frame)
     if plan is None:
-        return PlannedQuery(frame, leaves, None, False, None)
-    if plan.needs_executor:
-        return PlannedQuery(frame, leaves, None, plan.may_square, as_frame(frame, plan))
-    return PlannedQuery(frame, leaves, DriverPlan(frame, plan), plan.may_square, None)
+        return PlannedQuery(frame, leaves, runs_again=False, may_square=False, in_driver=None)
+    in_driver = None if plan.needs_executor else DriverPlan(frame, plan)
+    return PlannedQuery(frame, leaves, runs_again=True, may_square=plan.may_square, in_driver=in_driver)
 
 
 def _as_job(frame: DataFrame) -> DataFrame | None:
