@@ -46,7 +46,8 @@ class PreparedQueries:
         self._limits = limits
         self._factories: tuple[LeafFactory, LeafFactory] | None = None
         if limits.prepared_queries and can_rerun(sessions.small):
-            self._factories = LeafFactory(sessions.small), LeafFactory(sessions.compiled)
+            interpreted = LeafFactory(sessions.small)
+            self._factories = interpreted, interpreted.of(sessions.compiled)
         # None: a query that is planned for each run.
         self._known: OrderedDict[_Key, PlannedQuery | None] = OrderedDict()
         self._lock = threading.Lock()

@@ -104,11 +104,19 @@ class RefillableLeaf:
 class LeafFactory:
     """Makes leaves for the plans of one session. Safe to use from any thread: it changes nothing that others use."""
 
-    def __init__(self, session: SparkSession) -> None:
-        """:param session: the session whose plans read the leaves."""
+    def __init__(self, session: SparkSession, reading: SparkSession | None = None) -> None:
+        """Make leaves for a session.
+
+        :param session: the session whose plans read the leaves
+        :param reading: a session of :data:`_READING_CONF`; None makes one
+        """
         self.session = session
         # Only leaves need the setting. Setting and restoring it in ``session`` would affect queries of other threads.
-        self._reading = sibling(session, _READING_CONF)
+        self._reading = reading or sibling(session, _READING_CONF)
+
+    def of(self, session: SparkSession) -> LeafFactory:
+        """Makes leaves for another session of the same application."""
+        return LeafFactory(session, self._reading)
 
     def leaf(self, batch: Batch) -> RefillableLeaf:
         """A leaf with the rows of a batch in memory."""
