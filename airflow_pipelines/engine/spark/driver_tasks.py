@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from cachetools import LRUCache
@@ -87,24 +87,32 @@ def driver_task(context: SparkContext, properties: JavaObject) -> Iterator[JavaO
         _refuse_cancelled(group)
         if group is not None:
             _running[number] = _Running(group, task, _java_thread(java))
-    java.tasks.setTaskContext(task)
-    try:
-        yield task
-    except Exception as error:
-        with _lock:
-            if group in _cancelled:
+    with ExitStack() as afterwards:
+        # In the opposite order, and each also when one before it fails.
+        afterwards.callback(java.tasks.unset)
+        afterwards.callback(memory.cleanUpAllAllocatedMemory)
+        afterwards.callback(task.markTaskCompleted, java.none)
+        afterwards.callback(_end, java, number)
+        java.tasks.setTaskContext(task)
+        try:
+            yield task
+        except Exception as error:
+            if _is_cancelled(group):
                 raise TaskCancelledError(f"cancelled, with the job group {group}") from error
-        raise
-    finally:
-        with _lock:
-            ended = _running.pop(number, None)
-            interrupted = group in _cancelled
-        if ended is not None and interrupted:
-            # Otherwise the thread's next wait would end at once.
-            java.thread.interrupted()
-        task.markTaskCompleted(java.none)
-        memory.cleanUpAllAllocatedMemory()
-        java.tasks.unset()
+            raise
+
+
+def _end(java: _Classes, number: int) -> None:
+    """Let no cancellation reach a task any more, nor what its thread waits for next."""
+    with _lock:
+        ended = _running.pop(number, None)
+    if ended is not None and _is_cancelled(ended.group):
+        java.thread.interrupted()
+
+
+def _is_cancelled(group: str | None) -> bool:
+    with _lock:
+        return group in _cancelled
 
 
 def _refuse_cancelled(group: str | None) -> None:
