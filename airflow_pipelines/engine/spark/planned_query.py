@@ -23,6 +23,8 @@ from airflow_pipelines.engine.spark.result_connection import ResultConnection
 _SQUARED = 20_000
 """Rows whose square is work of some seconds."""
 _LONG_S = 2.0
+_LONG_RUNS = 2
+"""What takes long so many times in a row does not do so because Java loads and compiles classes."""
 _numbers = itertools.count(1)
 
 
@@ -51,6 +53,7 @@ class PlannedQuery:
     may_square: bool
     in_driver: DriverPlan | None
     _planned_job: DataFrame | None = None
+    _long_runs: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -85,7 +88,8 @@ class PlannedQuery:
             return Collector(ResultConnection(), most_bytes).collected(self._job or replanned(self.frame))
         started = time.monotonic()
         rows = self.in_driver.run(read, most_bytes)
-        if time.monotonic() - started > _LONG_S:
+        self._long_runs = self._long_runs + 1 if time.monotonic() - started > _LONG_S else 0
+        if self._long_runs == _LONG_RUNS:
             self.in_driver = None
         return rows
 

@@ -133,10 +133,10 @@ def test_what_may_take_long_is_a_job(sessions: SparkSessions, monkeypatch: pytes
         assert found is not None
         assert found.rows["n"].to_pylist() == [3]
         assert started_jobs(context) - before == jobs
-    # What took long once is a job from then on, with a plan of its own.
-    monkeypatch.setattr(planned_query, "_LONG_S", 0)
+    # What took long twice in a row is a job from then on, with a plan of its own.
     once = plan_query(factory, ("SELECT k FROM ", " ORDER BY k"), (0,), [batch(3)])
-    for count, in_driver in ((3, False), (2, False)):
+    for long_s, count, in_driver in ((0, 3, True), (60, 3, True), (0, 2, True), (0, 3, False), (60, 2, False)):
+        monkeypatch.setattr(planned_query, "_LONG_S", long_s)
         before = started_jobs(context)
         found = once.result([batch(count)])
         assert found is not None
