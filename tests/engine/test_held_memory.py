@@ -163,13 +163,24 @@ COMPUTED = "create materialized view longer as select concat(s, '!') as s from t
 
 
 @pytest.mark.parametrize(
-    ("views", "held_bytes", "writes"),
-    [("", 2_000, False), ("", 600, False), ("", 300, True), (COMPUTED, 2_000, False), (COMPUTED, 600, True)],
+    ("views", "held_bytes", "computed_rows", "writes"),
+    [
+        ("", 2_000, -1, False),
+        ("", 600, -1, False),
+        ("", 300, -1, True),
+        (COMPUTED, 2_000, -1, False),
+        (COMPUTED, 600, -1, True),
+        # What the driver computes needs only the columns that it reads.
+        (COMPUTED, 600, 80, False),
+        (COMPUTED, 600, 79, True),
+    ],
 )
 def test_rows_that_no_table_keeps_are_written_when_spark_reads_them_or_they_are_too_many(
-    views: str, held_bytes: int, writes: bool, sessions: SparkSessions
+    views: str, held_bytes: int, computed_rows: int, writes: bool, sessions: SparkSessions
 ) -> None:
-    running = Running(PASSED_ON + views, sessions, limits=replace(NOTHING_SMALL, held_bytes=held_bytes))
+    running = Running(
+        PASSED_ON + views, sessions, limits=replace(NOTHING_SMALL, held_bytes=held_bytes, computed_rows=computed_rows)
+    )
     rows = [(at % 2, "x") for at in range(80)]
     for number in range(1, 3):
         step = running.insert("t", *rows)
