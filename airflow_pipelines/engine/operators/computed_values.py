@@ -7,13 +7,14 @@ is left is evaluated piece by piece, by as many threads as there are cores.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
@@ -62,7 +63,7 @@ def computed_values(split: ComputedColumns, block: Select, rows: Batch, context:
     if distinct is None:
         return work.values(read)
     found = work.values(distinct.rows)
-    return None if found is None else _spread(found, distinct)
+    return None if found is None else _spread(found, distinct, context.limits.computed_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class _Work:
             return self._evaluated(rows, pieces[lane::_LANES], lane)
 
         lanes = range(min(_LANES, len(pieces)))
-        found = [evaluate(0)] if len(lanes) == 1 else list(_threads.map(evaluate, lanes))
+        found = [evaluate(0)] if len(lanes) == 1 else _all(evaluate, lanes)
         tables = [each for each in found if each is not None]
         if len(tables) < len(found):
             return None
@@ -110,6 +111,13 @@ class _Work:
             room -= values.rows.nbytes
             found.append(values.rows)
         return found
+
+
+def _all(evaluate: Callable[[int], list[pa.Table] | None], lanes: range) -> list[list[pa.Table] | None]:
+    """What each lane gives. When one fails, the others end before its error is raised: nothing goes on after the step."""
+    futures = [_threads.submit(evaluate, lane) for lane in lanes]
+    wait(futures)
+    return [future.result() for future in futures]
 
 
 def _pieces(rows: int, size: int) -> Iterator[range]:
@@ -143,12 +151,23 @@ def by_place(computed: pa.Table, rows: int) -> ComputedValues:
     return ComputedValues(places, columns)
 
 
-def _spread(found: ComputedValues, distinct: DistinctRows) -> ComputedValues:
-    """What was computed for distinct rows, for all rows."""
-    if found.rows is None:
-        return ComputedValues(None, found.columns.take(pa.array(distinct.places)))
-    place_of = np.full(distinct.rows.num_rows, -1)
-    place_of[found.rows] = np.arange(len(found.rows))
-    places = place_of[distinct.places]
-    rows = np.flatnonzero(places >= 0)
-    return ComputedValues(rows, found.columns.take(pa.array(places[rows])))
+def _spread(found: ComputedValues, distinct: DistinctRows, most_bytes: int) -> ComputedValues | None:
+    """What was computed for distinct rows, for all rows; None where that takes more bytes than it may."""
+    rows, places = None, distinct.places
+    if found.rows is not None:
+        place_of = np.full(distinct.rows.num_rows, -1)
+        place_of[found.rows] = np.arange(len(found.rows))
+        places = place_of[distinct.places]
+        rows = np.flatnonzero(places >= 0)
+        places = places[rows]
+    if sum(_taken_bytes(column, places) for column in found.columns.columns) > most_bytes:
+        return None
+    return ComputedValues(rows, found.columns.take(pa.array(places)))
+
+
+def _taken_bytes(column: pa.ChunkedArray, places: Places) -> int:
+    """About how many bytes the values of a column at some places take."""
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy()
+        return int(lengths[places].sum(dtype=np.int64)) + 4 * len(places)
+    return int(column.nbytes) * len(places) // max(1, len(column))

@@ -68,11 +68,13 @@ class PreparedQueries:
             if query is not None:
                 return self._result(query, request)
         except _NotPreparedError as failure:
-            # If this raises as well, the error is the query's own and says nothing about its plan.
-            result = planned_anew()
-            self._give_up(request, failure)
-            return result
-        return planned_anew()
+            cause = failure
+        else:
+            return planned_anew()
+        # If this raises as well, the error is the query's own and says nothing about its plan.
+        result = planned_anew()
+        self._give_up(request, cause)
+        return result
 
     def result_in_driver(self, parts: Sequence[str], batches: Sequence[Batch], most_bytes: int, lane: int) -> Result | None:
         """The result of a query without a job.

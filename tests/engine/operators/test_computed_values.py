@@ -140,6 +140,14 @@ def test_limits_of_rows_and_bytes_hold_on_both_sides(sessions: SparkSessions, tm
         assert (computed(given, many, context(sessions, tmp_path, limits)) is None) is is_none
 
 
+def test_values_that_many_rows_share_count_for_each_of_them(sessions: SparkSessions, tmp_path: Path) -> None:
+    node = block("REPEAT(`r`.`few`, 50)", where="`r`.`few` <> 'text 3'")
+    whole = computed(node, batch(), context(sessions, tmp_path)).columns.nbytes
+    for most_bytes, is_none in ((2 * whole, False), (whole // 2, True)):
+        step = context(sessions, tmp_path, Limits(computed_bytes=most_bytes))
+        assert (computed(node, batch(), step) is None) is is_none
+
+
 def test_what_unnests_or_takes_a_job_is_left_to_others(spark: SparkSession, tmp_path: Path) -> None:
     sessions = SparkSessions.of(spark)
     for session in sessions.each:
