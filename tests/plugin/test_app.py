@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.plugin.forwarding import OF_PIPELINE
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.deployers.shared import SharedDeployer
@@ -211,11 +210,11 @@ def test_a_connection_that_is_changed_leads_elsewhere(
     monkeypatch.setattr(connections, "FRESH_S", 0.0)
     viewer = client("VIEWER")
     for name in ("one", "other"):
-        with PipelineClient(home=tmp_path / name) as service:
-            service.get("/v0/pipelines")
+        control_plane = ControlPlane(Settings.load(tmp_path / name))
+        control_plane.store.create(given.pending(name))
         connect("here", extra={"home": str(tmp_path / name)})
-        ControlPlane(Settings.load(tmp_path / name)).store.create(given.pending(name))
         assert [each["name"] for each in viewer.get("connections/here/v0/overview").json()["pipelines"]] == [name]
+        control_plane.close()
 
 
 def test_the_client_of_a_former_address_is_closed(
