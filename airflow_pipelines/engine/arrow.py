@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from cachetools import LRUCache
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema_of
@@ -27,6 +29,9 @@ WEIGHTS_ADD_UP: Mapping[str, Merge] = MappingProxyType({WEIGHT: Merge.SUM})
 _PLACE = "__place"
 
 
+# A schema stays as long as it is known here, so that no other one gets its id. To compare schemas takes as long as to convert one.
+_known: LRUCache[int, tuple[StructType, pa.Schema]] = LRUCache(1_000)
+_lock = threading.Lock()
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 RowKey: TypeAlias = tuple[Any, ...]
 """A row's values in a form that can be a key of a dictionary."""
@@ -54,8 +59,17 @@ def _relaxed(kind: DataType) -> DataType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of batches that have a Spark schema."""
-    return arrow_schema_of(cast(StructType, numbered(relaxed(schema))))
+    """The Arrow schema of batches that have a Spark schema.
+
+    :param schema: the columns; they must not be changed afterwards
+    """
+    with _lock:
+        known = _known.get(id(schema))
+    if known is None:
+        known = schema, arrow_schema_of(cast(StructType, numbered(relaxed(schema))))
+        with _lock:
+            _known[id(schema)] = known
+    return known[1]
 
 
 def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -41,6 +41,7 @@ class Batch:
     :param files: names in ``store``; none while the rows are only in memory
     :param insert_only: whether every weight is 1
     :param number: tells batches apart within the process
+    :param memory_bytes: the size of the rows in the driver's memory; 0 when they are only in files
     """
 
     schema: StructType
@@ -50,6 +51,11 @@ class Batch:
     store: BatchStore | None = None
     insert_only: bool = False
     number: int = field(default_factory=lambda: next(_numbers))
+    memory_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Counted once: for a table of many chunks it takes as long as a lookup.
+        object.__setattr__(self, "memory_bytes", 0 if self.table is None else int(self.table.nbytes))
 
     @classmethod
     def in_memory(cls, schema: StructType, table: pa.Table) -> Batch:
@@ -79,11 +85,6 @@ class Batch:
     def is_small(self, limits: Limits) -> bool:
         """Whether the batch has so few rows that one task is enough for them."""
         return self.rows <= limits.small_rows and self.memory_bytes <= limits.small_bytes
-
-    @property
-    def memory_bytes(self) -> int:
-        """The size of the rows in the driver's memory; 0 when they are only in files."""
-        return 0 if self.table is None else int(self.table.nbytes)
 
     @property
     def row_bytes(self) -> int:
