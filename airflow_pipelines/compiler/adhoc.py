@@ -190,7 +190,8 @@ class _Request:
             span = source.span(*statement.place(refused.start, refused.end))
             hint = string_hint(statement.written(self.text, refused.start, refused.end)) if is_unknown_name(refused) else ""
             raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused
-        return _Given(found.query, len(found.analyzed.fields), analysis.frame(found.query.text))
+        frame = analysis.frame(found.query.text)
+        return _Given(found.query, len(frame.columns), frame)
 
     def clock_edits(self, columns: Set[str]) -> ClockEdits:
         """The edits by which a query over ``columns`` reads the time of the request."""

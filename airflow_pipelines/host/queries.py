@@ -14,9 +14,9 @@ from pyspark import SparkContext
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.spark.collecting import Collector, ResultTooLargeError
+from airflow_pipelines.engine.spark.collecting import Collector
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
-from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection
+from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection, ResultTooLargeError
 from airflow_pipelines.host.body_queue import BodyQueue, StalledError
 from airflow_pipelines.host.query_watch import QueryWatch
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +23,7 @@ from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.internals import empty_rows, java_session
 from airflow_pipelines.engine.spark.java_errors import is_stack_overflow
-from airflow_pipelines.engine.spark.logical_plans import analyzed_plan, optimized_plan
+from airflow_pipelines.engine.spark.logical_plans import LogicalPlan, analyzed_plan, optimized_plan
 from airflow_pipelines.engine.spark.queries import queried
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.source_text import SourceText
@@ -51,12 +51,22 @@ def is_unknown_name(error: Exception) -> bool:
     return isinstance(error, QueryRefused) and (error.condition or "").startswith("UNRESOLVED_COLUMN")
 
 
-@dataclass(frozen=True, slots=True)
 class Analyzed:
-    """What Spark knows of a query: its columns in Spark's schema JSON, and whether equal inputs give equal results."""
+    """What Spark knows of a query; it is asked when somebody wants to know."""
 
-    fields: tuple[Mapping[str, Any], ...]
-    deterministic: bool
+    def __init__(self, plan: LogicalPlan) -> None:
+        """:param plan: the query's, analyzed."""
+        self._plan = plan
+
+    @cached_property
+    def fields(self) -> tuple[Mapping[str, Any], ...]:
+        """The columns in Spark's schema JSON."""
+        return self._plan.fields
+
+    @cached_property
+    def deterministic(self) -> bool:
+        """Whether equal inputs give equal results."""
+        return self._plan.deterministic
 
 
 class Analysis:
@@ -82,8 +92,7 @@ class Analysis:
         """
         with _refusals(query):
             frame = queried(self._session, query)
-            plan = analyzed_plan(frame)
-            analyzed = Analyzed(plan.fields, plan.deterministic)
+            analyzed = Analyzed(analyzed_plan(frame))
         self._newest = query, frame
         return analyzed
 

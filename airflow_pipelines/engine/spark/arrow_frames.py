@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_session, jvm
+from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_session, jvm, singleton
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
@@ -28,9 +28,14 @@ def arrow_frame(session: SparkSession, table: pa.Table, schema: StructType) -> D
     :param table: in the types of ``schema``, with year-month intervals as 32-bit numbers of months
     :param schema: the columns in order
     """
-    arrays = jvm(session.sparkContext).java.util.ArrayList()
-    for batch in table.combine_chunks().to_batches():
-        arrays.add(bytes(batch.serialize()))
+    java = _classes(session.sparkContext)
+    batches = [bytes(batch.serialize()) for batch in table.combine_chunks().to_batches()]
+    if len(batches) == 1:
+        # The usual case takes a call instead of four.
+        return frame_of(session, java.frame(java.iterators.single(batches[0]), schema.json(), java_session(session)))
+    arrays = java.list()
+    for batch in batches:
+        arrays.add(batch)
     return frame_of(session, record_batch_dataset(session, arrays, schema.json()))
 
 
@@ -40,20 +45,26 @@ def record_batch_dataset(session: SparkSession, arrays: JavaObject, schema: str)
     :param arrays: a java.util.List of byte arrays, each an encapsulated record batch, which Spark keeps as they are
     :param schema: the columns as JSON
     """
-    classes = _classes(session.sparkContext)
-    iterator = classes.converters.asScala(arrays.iterator())
-    return classes.python.toDataFrame(iterator, schema, java_session(session))
+    java = _classes(session.sparkContext)
+    return java.frame(java.as_scala(arrays.iterator()), schema, java_session(session))
 
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """Classes of the JVM, looked up once: each part of a name costs a call."""
+    """Classes of the JVM and methods, looked up once: each part of a name costs a call."""
 
-    converters: JavaObject
-    python: JavaObject
+    list: JavaObject
+    iterators: JavaObject
+    as_scala: JavaObject
+    frame: JavaObject
 
 
 @functools.lru_cache(maxsize=4)
 def _classes(context: SparkContext) -> _Classes:
     java = jvm(context)
-    return _Classes(java.scala.jdk.javaapi.CollectionConverters, java.org.apache.spark.sql.api.python.PythonSQLUtils)
+    return _Classes(
+        list=java.java.util.ArrayList,
+        iterators=singleton(java.scala.collection, "Iterator"),
+        as_scala=java.scala.jdk.javaapi.CollectionConverters.asScala,
+        frame=java.org.apache.spark.sql.api.python.PythonSQLUtils.toDataFrame,
+    )

@@ -12,12 +12,8 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.spark.internals import JavaObject, java_frame
 from airflow_pipelines.engine.spark.local_rows import local_rows
-from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
+from airflow_pipelines.engine.spark.result_connection import ResultConnection, ResultTooLargeError, check_served
 from airflow_pipelines.engine.values.intervals import readable
-
-
-class ResultTooLargeError(Exception):
-    """A result has more bytes than it may have."""
 
 
 def collected(frame: DataFrame) -> pa.Table:

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import functools
-import io
-import struct
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.engine.spark.collecting import ResultTooLargeError
+from airflow_pipelines.engine.spark.batch_bytes import FEW_ROWS, batches_of, few_bytes, many_bytes
 from airflow_pipelines.engine.spark.driver_tasks import driver_task
-from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, java_session, jvm, singleton
+from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, java_session, jvm
 from airflow_pipelines.engine.spark.physical_plans import RerunnablePlan
 from airflow_pipelines.engine.spark.served_batches import batch_schema
-
-_ROWS = 16 << 10
-"""Rows of a record batch at most."""
-_FEW = 1_000
-"""The result of a query over no more rows than this seldom has many bytes."""
-_SENT = 4 << 10
-"""Up to so many bytes come as the result of a call. As text they must fit into one buffer of the socket's writer: what is left for
-a second one waits until the first is acknowledged, for up to 40 ms."""
-_PREFIX = "airflow-pipelines-rows-"
-_LENGTH = struct.Struct(">i")
 
 
 class DriverPlan:
@@ -52,12 +37,11 @@ class DriverPlan:
         :raises TaskCancelledError: when the job group of the thread was cancelled
         :raises OSError: when there is no room for a temporary file
         """
-        java = _classes(self._context)
+        bytes_of = few_bytes if read <= FEW_ROWS else many_bytes
         with driver_task(self._context, self._properties) as task:
             rows = self._rows.iterator(self._partition, task)
-            batches = java.converters.toBatchIterator(rows, self._columns, _ROWS, "UTC", False, False, task)
-            content = _few(java, batches, most_bytes) if read <= _FEW else _many(java, batches, most_bytes)
-        return pa.Table.from_batches(list(_batches(content, self._schema)), self._schema)
+            content = bytes_of(self._context, rows, self._columns, task, most_bytes)
+        return pa.Table.from_batches(list(batches_of(content, self._schema)), self._schema)
 
 
 def _settings(frame: DataFrame) -> JavaObject:
@@ -68,52 +52,10 @@ def _settings(frame: DataFrame) -> JavaObject:
     return properties
 
 
-def _few(java: _Classes, batches: JavaObject, most: int) -> bytes:
-    """The bytes of record batches that are likely to be few, at most some."""
-    output = java.bytes()
-    java.write(batches, java.data(output))
-    if (size := output.size()) > most:
-        raise ResultTooLargeError
-    if size <= _SENT:
-        return bytes(output.toByteArray())
-    with tempfile.NamedTemporaryFile(prefix=_PREFIX) as file:
-        with closing(java.file(file.name)) as written:
-            output.writeTo(written)
-        return file.read()
-
-
-def _many(java: _Classes, batches: JavaObject, most: int) -> bytes:
-    """The bytes of record batches, at most some, through a file: in a call they would be text."""
-    with tempfile.NamedTemporaryFile(prefix=_PREFIX) as file:
-        with closing(java.data(java.buffered(java.file(file.name)))) as written:
-            java.write(batches, written)
-        if file.seek(0, io.SEEK_END) > most:
-            raise ResultTooLargeError
-        file.seek(0)
-        return file.read()
-
-
-def _batches(content: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The record batches of some bytes, each after its length."""
-    at = 0
-    while at < len(content):
-        (length,) = _LENGTH.unpack_from(content, at)
-        at += _LENGTH.size
-        # A copy of its own, since Arrow wants numbers at multiples of eight bytes.
-        yield pa.ipc.read_record_batch(pa.py_buffer(content[at : at + length]), schema)
-        at += length
-
-
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """Classes of the JVM and a method, looked up once: each part of a name costs a call."""
+    """Classes of the JVM, looked up once: each part of a name costs a call."""
 
-    converters: JavaObject
-    write: JavaObject
-    bytes: JavaObject
-    data: JavaObject
-    buffered: JavaObject
-    file: JavaObject
     properties: JavaObject
     collections: JavaObject
 
@@ -121,13 +63,4 @@ class _Classes:
 @functools.lru_cache(maxsize=4)
 def _classes(context: SparkContext) -> _Classes:
     java = jvm(context)
-    return _Classes(
-        converters=singleton(java.org.apache.spark.sql.execution.arrow, "ArrowConverters"),
-        write=java.org.apache.spark.api.python.PythonRDD.writeIteratorToStream,
-        bytes=java.java.io.ByteArrayOutputStream,
-        data=java.java.io.DataOutputStream,
-        buffered=java.java.io.BufferedOutputStream,
-        file=java.java.io.FileOutputStream,
-        properties=java.java.util.Properties,
-        collections=java.scala.jdk.javaapi.CollectionConverters,
-    )
+    return _Classes(java.java.util.Properties, java.scala.jdk.javaapi.CollectionConverters)

@@ -7,6 +7,7 @@ scan of the result. Spark nevertheless runs a job to bring it to Python, which t
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
+from airflow_pipelines.engine.spark.batch_bytes import FEW_ROWS, batches_of, few_bytes
 from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, java_session, jvm, query_execution, singleton
 from airflow_pipelines.engine.spark.result_connection import ResultConnection
 from airflow_pipelines.engine.spark.served_batches import batch_schema, served_batches
@@ -46,7 +48,17 @@ class LocalRows:
         :raises AbortedError: when the connection was aborted
         """
         connection.check()
-        java = _classes(self._frame.sparkSession.sparkContext)
+        context, schema = self._frame.sparkSession.sparkContext, batch_schema(self._frame)
+        if self._rows.length() > FEW_ROWS:
+            yield from self._served(context, schema, connection)
+            return
+        content = few_bytes(context, self._rows.iterator(), java_frame(self._frame).schema(), None, sys.maxsize)
+        connection.check()
+        yield from batches_of(content, schema)
+
+    def _served(self, context: SparkContext, schema: pa.Schema, connection: ResultConnection) -> Iterator[pa.RecordBatch]:
+        """Many rows, which somebody may break off while they come."""
+        java = _classes(context)
         conf = java_session(self._frame.sparkSession).sessionState().conf()
         batches = java.converters.toBatchIterator(
             self._rows.iterator(),
@@ -58,7 +70,7 @@ class LocalRows:
             None,
         )
         served = java.python.serveIterator(batches, "serve local rows")
-        yield from served_batches(served, self._frame, batch_schema(self._frame), connection)
+        yield from served_batches(served, self._frame, schema, connection)
 
 
 @dataclass(frozen=True, slots=True)

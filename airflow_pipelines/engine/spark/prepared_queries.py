@@ -16,11 +16,11 @@ from pyspark.sql.types import DataType
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.spark.collecting import ResultTooLargeError
 from airflow_pipelines.engine.spark.failures import is_of_query
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, Result, plan_query
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
 from airflow_pipelines.engine.spark.rerun_probe import can_rerun
+from airflow_pipelines.engine.spark.result_connection import ResultTooLargeError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 log = logging.getLogger(__name__)

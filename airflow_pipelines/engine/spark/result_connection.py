@@ -24,6 +24,10 @@ class AbortedError(Exception):
     """Nobody waits for the result any more."""
 
 
+class ResultTooLargeError(Exception):
+    """A result has more bytes than it may have."""
+
+
 class ResultConnection:
     """The connections of one request, one open at a time."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from cachetools import LRUCache, cached
 from pyspark import SparkContext
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
@@ -15,7 +17,11 @@ from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, jvm
 from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
 from airflow_pipelines.engine.values.intervals import readable_schema
 
+_REMEMBERED = 1_000
+"""Schemas."""
 
+
+@cached(LRUCache(_REMEMBERED), key=lambda frame: frame.schema.json(), lock=threading.Lock())
 def batch_schema(frame: DataFrame) -> pa.Schema:
     """The Arrow schema of the record batches that Spark makes of a frame's rows, in types that pyarrow reads."""
     message = _arrow_utils(frame.sparkSession.sparkContext).toArrowSchema(java_frame(frame).schema(), "UTC", False, False)

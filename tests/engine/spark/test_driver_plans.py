@@ -13,13 +13,13 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Yea
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.spark import driver_plans, planned_query
-from airflow_pipelines.engine.spark.collecting import ResultTooLargeError
+from airflow_pipelines.engine.spark import batch_bytes, planned_query
 from airflow_pipelines.engine.spark.internals import jvm, singleton
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, plan_query
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
+from airflow_pipelines.engine.spark.result_connection import ResultTooLargeError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 SCHEMA = StructType([StructField("k", LongType()), StructField("s", StringType()), StructField("m", YearMonthIntervalType())])
@@ -74,11 +74,11 @@ def test_the_rows_are_those_of_a_job(
     assert started_jobs(sessions.small.sparkContext) > before
 
 
-@pytest.mark.parametrize("limit", [0, driver_plans._SENT, 1 << 20])
+@pytest.mark.parametrize("limit", [0, batch_bytes._SENT, 1 << 20])
 def test_few_rows_with_many_bytes_come_whole(
     planned: Callable[..., PlannedQuery], monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(driver_plans, "_SENT", limit)
+    monkeypatch.setattr(batch_bytes, "_SENT", limit)
     query = planned("SELECT REPEAT(s, 2000) AS s FROM {}")
     found = query.result([batch(3)])
     assert found is not None

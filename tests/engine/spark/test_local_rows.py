@@ -7,10 +7,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.engine.spark.collecting import Collector, ResultTooLargeError, collected
+from airflow_pipelines.engine.spark.collecting import Collector, collected
 from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.local_rows import local_rows
-from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection
+from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection, ResultTooLargeError
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, SMALL_CONF, SparkSessions, sibling
 
