@@ -9,10 +9,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.operators.comparisons import can_compare, holds
 from airflow_pipelines.engine.operators.computed_values import ComputedValues, by_place, computed_values, numbered
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.sql.plan.ir.computed_columns import ComputedColumns, computed_columns
-from airflow_pipelines.sql.plan.ir.linear import Linear, Select
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
 from airflow_pipelines.sql.plan.ir.version import Version
 
 
@@ -31,10 +32,32 @@ def select_rows(node: Linear, rows: Batch, context: Context) -> pa.Table | None:
     passed = rows.table.select(list(dict.fromkeys([*split.passed.values(), WEIGHT])))
     if split.block is None:
         return _assembled(node, split, passed, None)
+    filtered = _filtered(node, split, rows, passed)
+    if filtered is not None:
+        return _assembled(node, split, filtered, None)
     computed = computed_values(split, split.block, rows, context) or _by_one_query(split, split.block, rows, context)
     if computed is None:
         return None
     return _assembled(node, split, passed if computed.rows is None else passed.take(pa.array(computed.rows)), computed.columns)
+
+
+def _filtered(node: Linear, split: ComputedColumns, rows: Batch, passed: pa.Table) -> pa.Table | None:
+    """The passed columns of the rows for which a block's conditions hold; None where Spark has to evaluate or compute something.
+
+    :param split: the block that does more than pass columns on
+    :param rows: the rows of the relation
+    :param passed: their columns that are passed on
+    """
+    if not isinstance(node, Select) or split.block is None or split.block.items or node.laterals or rows.table is None:
+        return None
+    source, graph = node.sources[0], node.join_graph
+    if not isinstance(source.node, Scan) or not graph.is_complete or not graph.conjuncts:
+        return None
+    kinds = {(source.alias, field.name): field.dataType for field in rows.schema.fields}
+    if not all(can_compare(conjunct, kinds) for conjunct in graph.conjuncts):
+        return None
+    columns = frozenset().union(*(conjunct.columns for conjunct in graph.conjuncts))
+    return passed.filter(pa.array(holds(graph.conjuncts, {column: rows.table[column[1]] for column in columns})))
 
 
 def _by_one_query(split: ComputedColumns, block: Select, rows: Batch, context: Context) -> ComputedValues | None:

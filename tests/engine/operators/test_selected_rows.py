@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -36,6 +37,8 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source
+from airflow_pipelines.sql.plan.passes.join_graphs import join_graph
+from tests.engine.asked import asked_of_spark
 
 SCHEMA = weighted(
     StructType(
@@ -107,6 +110,40 @@ NODES = {
         over(RELATION, "`r`.`n` % 2", "`r`.`m`", "`r`.`n`"), "`q`.`i1`", "`q`.`i2` + 1", alias="q", where="`q`.`i0` = 0"
     ),
 }
+
+
+PLAIN = {
+    "whole numbers": over(RELATION, *PASSED, where="`r`.`n` >= 1 AND `r`.`n` < 2"),
+    "numbers on both sides": over(RELATION, "`r`.`t`", where="`r`.`n` BETWEEN 0 AND 2 AND `r`.`n` = `r`.`n`"),
+    "decimals": over(RELATION, "`r`.`d`", "`r`.`n`", where="`r`.`d` > 0.00"),
+    "texts": over(RELATION, "`r`.`x`", where="`r`.`t` IN ('a', 'b')"),
+    "no columns": over(RELATION, where="`r`.`d` <= 5"),
+}
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS[:1], ROWS[3:4], ()], ids=["rows", "one row", "a row of NULL that goes", "no rows"])
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_filters_need_no_spark(sessions: SparkSessions, tmp_path: Path, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    node, given = replace(PLAIN[name], join_graph=join_graph(PLAIN[name])), batch(rows)
+    found = select_rows(node, given, Context(cast(Any, None), cast(Any, None), BatchStore(tmp_path)))
+    assert found is not None
+    step = context(sessions, tmp_path, given)
+    expected = step.collect(str(step.printer(Mode.SMALL).delta(node, frozenset({"r"}))), Mode.SMALL)
+    assert found.schema.types == expected.schema.types
+    assert in_order(found) == in_order(expected)
+
+
+@pytest.mark.parametrize("where", ["`r`.`n` > 1 AND `r`.`x` > 1", "`r`.`x` > 1", "`r`.`t` > 'a'", "`r`.`n` > 1 OR `r`.`n` < 0"])
+def test_a_filter_that_is_not_plain_goes_to_spark_whole(sessions: SparkSessions, tmp_path: Path, where: str) -> None:
+    node = over(RELATION, "`r`.`t`", where=where)
+    node, given = replace(node, join_graph=join_graph(node)), batch()
+    step = context(sessions, tmp_path, given)
+    before = asked_of_spark(sessions.small.sparkContext)
+    found = select_rows(node, given, step)
+    assert asked_of_spark(sessions.small.sparkContext) == before + 1
+    assert found is not None
+    expected = step.collect(str(step.printer(Mode.SMALL).delta(node, frozenset({"r"}))), Mode.SMALL)
+    assert in_order(found) == in_order(expected)
 
 
 @pytest.mark.parametrize("rows", [ROWS, ROWS[:1], ROWS[3:4], ()], ids=["rows", "one row", "a row of NULL that goes", "no rows"])

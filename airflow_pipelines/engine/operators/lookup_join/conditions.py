@@ -1,85 +1,23 @@
-"""Conditions and expressions over rows in memory: comparisons of whole numbers, times and texts in Arrow, all others by Spark."""
+"""Conditions and expressions over joined rows in memory, by Spark."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from airflow_pipelines.engine.arrow import arrow_schema, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.lookup_join.matching import WHOLE_NUMBERS
 from airflow_pipelines.engine.operators.row_values import DistinctValues, distinct_values
-from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.join_graph import Comparison, Conjunct, Operator, SourceColumn
+from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
 
 ROW = "__row"
 """In what Spark gives: the place of the row that was given to it."""
-_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
-_MOST = 2**63 - 1
-_COMPARE: Mapping[Operator, Callable[..., pa.ChunkedArray]] = {
-    Operator.EQUAL: pc.equal,
-    Operator.LESS: pc.less,
-    Operator.LESS_OR_EQUAL: pc.less_equal,
-    Operator.GREATER: pc.greater,
-    Operator.GREATER_OR_EQUAL: pc.greater_equal,
-}
-
-
-def can_compare(conjunct: Conjunct, kinds: Mapping[SourceColumn, DataType]) -> bool:
-    """Whether Arrow compares as Spark does all that a condition compares.
-
-    :param conjunct: the condition
-    :param kinds: the types of all columns
-    """
-    return bool(conjunct.comparisons) and all(_is_comparable(comparison, kinds) for comparison in conjunct.comparisons)
-
-
-def _is_comparable(comparison: Comparison, kinds: Mapping[SourceColumn, DataType]) -> bool:
-    left, wanted = type_text(kinds[comparison.left]), comparison.right
-    if isinstance(wanted, tuple):
-        right = type_text(kinds[wanted])
-        return {left, right} <= WHOLE_NUMBERS or (left == right and left in _TIMES)
-    if isinstance(wanted, date):
-        return left == "date"
-    values = wanted if isinstance(wanted, frozenset) else {wanted}
-    if all(isinstance(value, str) for value in values):
-        # A type with a collation has its name, too.
-        return left == "string"
-    return left in WHOLE_NUMBERS and all(isinstance(value, int) and value <= _MOST for value in values)
-
-
-def holds(conjuncts: Sequence[Conjunct], values: Mapping[SourceColumn, pa.ChunkedArray]) -> npt.NDArray[np.bool_]:
-    """For which rows all of some conditions that :func:`can_compare` are true.
-
-    :param conjuncts: the conditions, at least one
-    :param values: the columns that they read
-    """
-    found = [_compared(comparison, values) for conjunct in conjuncts for comparison in conjunct.comparisons]
-    mask: npt.NDArray[np.bool_] = functools.reduce(pc.and_, found).to_numpy()
-    return mask
-
-
-def _compared(comparison: Comparison, values: Mapping[SourceColumn, pa.ChunkedArray]) -> pa.ChunkedArray:
-    left = values[comparison.left]
-    if pa.types.is_integer(left.type):
-        left = left.cast(pa.int64())
-    if isinstance(comparison.right, frozenset):
-        return pc.is_in(left, pa.array(list(comparison.right), left.type))
-    right = (
-        values[comparison.right].cast(left.type) if isinstance(comparison.right, tuple) else pa.scalar(comparison.right, left.type)
-    )
-    # NULL is not true.
-    return pc.fill_null(_COMPARE[comparison.operator](left, right), False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,10 @@ from airflow_pipelines.engine.arrow import ArrowColumn, arrow_schema, can_group
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up, file_index, memory_index
+from airflow_pipelines.engine.operators.comparisons import WHOLE_NUMBERS
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
-
-WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
 def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence[str], limits: Limits) -> pa.Table | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal
 from enum import Enum
 
 from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
@@ -36,8 +37,8 @@ class Operator(Enum):
     ONE_OF = "IN"
 
 
-Constant = int | date | frozenset[int] | frozenset[str]
-"""A whole number, a day, or for ``ONE_OF`` several values."""
+Constant = int | Decimal | date | frozenset[int] | frozenset[str]
+"""A whole number, a decimal, a day, or for ``ONE_OF`` several values."""
 
 
 @dataclass(frozen=True, slots=True)

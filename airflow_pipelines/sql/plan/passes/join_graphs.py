@@ -1,4 +1,7 @@
-"""Derives the join graph of every block with several sources, by which an operator looks rows up instead of reading everything."""
+"""Derives the join graph of every block that joins or filters.
+
+By it an operator looks rows up instead of reading everything, and evaluates plain conditions itself.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -26,6 +30,7 @@ _OPERATORS: Mapping[type[exp.Expr], Operator] = {
     exp.GT: Operator.GREATER,
     exp.GTE: Operator.GREATER_OR_EQUAL,
 }
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9 #_.,:;/-]*")
 _PLAIN_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is)
@@ -40,7 +45,7 @@ def derive_join_graphs(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
 
 
 def _with_join_graph(node: Select) -> Select:
-    return replace(node, join_graph=join_graph(node)) if len(node.sources) > 1 else node
+    return replace(node, join_graph=join_graph(node)) if len(node.sources) > 1 or node.where else node
 
 
 def join_graph(node: Select) -> JoinGraph:
@@ -169,14 +174,22 @@ def _column(tree: exp.Expr) -> SourceColumn | None:
     return (tree.table, tree.name) if isinstance(tree, exp.Column) and len(tree.parts) == 2 else None
 
 
-def _constant(tree: exp.Expr) -> int | date | None:
-    number = _whole_number(tree)
-    return _day(tree) if number is None else number
+def _constant(tree: exp.Expr) -> int | Decimal | date | None:
+    for constant in (_whole_number(tree), _decimal(tree), _day(tree)):
+        if constant is not None:
+            return constant
+    return None
 
 
 def _whole_number(tree: exp.Expr) -> int | None:
     tree = tree.unnest()
     return int(tree.this) if isinstance(tree, exp.Literal) and tree.is_int else None
+
+
+def _decimal(tree: exp.Expr) -> Decimal | None:
+    tree = tree.unnest()
+    written = str(tree.this) if isinstance(tree, exp.Literal) and not tree.is_string else ""
+    return Decimal(written) if _DECIMAL.fullmatch(written) else None
 
 
 def _day(tree: exp.Expr) -> date | None:

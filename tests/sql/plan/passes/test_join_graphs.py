@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 
 import pytest
 
@@ -72,7 +73,10 @@ COLUMN = ("p", "size")
         ("NOT p.size BETWEEN 1 AND 2", ()),
         ("p.size <> 5", ()),
         ("p.size <=> 5", ()),
-        ("p.size = 5.0", ()),
+        ("p.size = 5.0", (Comparison(("p", "size"), Operator.EQUAL, Decimal("5.0")),)),
+        ("p.size > .5", (Comparison(("p", "size"), Operator.GREATER, Decimal("0.5")),)),
+        ("p.size > 5.0E0", ()),
+        ("p.size > 5.0BD", ()),
         ("p.size = -5", ()),
         ("p.size = 5L", ()),
         ("p.size = NULL", ()),
@@ -81,7 +85,7 @@ COLUMN = ("p", "size")
         ("5 = p.size", ()),
     ],
 )
-def test_comparisons_are_those_of_columns_with_each_other_and_with_whole_numbers(
+def test_comparisons_are_those_of_columns_with_each_other_and_with_constants(
     condition: str, comparisons: tuple[Comparison, ...]
 ) -> None:
     (found,) = join_graph(block(condition)).conjuncts

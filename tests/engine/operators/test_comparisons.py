@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, DateType, DecimalType, DoubleType, IntegerType, LongType, StringType, TimestampType
 
-from airflow_pipelines.engine.operators.lookup_join.conditions import can_compare, holds
+from airflow_pipelines.engine.operators.comparisons import can_compare, holds
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.sql.plan.ir.join_graph import Comparison, Conjunct, Constant, Operator, SourceColumn
 
 LEFT, RIGHT = ("l", "c"), ("r", "c")
@@ -78,6 +80,13 @@ def test_all_comparisons_of_all_conditions_have_to_hold() -> None:
         (TimestampType(), date(2024, 1, 1)),
         (DecimalType(10, 0), frozenset({1})),
         (DecimalType(10, 0), RIGHT),
+        (DecimalType(10, 0), date(2024, 1, 1)),
+        (DecimalType(10, 2), Decimal("1.001")),
+        (DecimalType(10, 2), 10**8),
+        (DecimalType(10, 2), Decimal("100000000.5")),
+        (DecimalType(38, 19), 1),
+        (DecimalType(38, 2), Decimal("1.000")),
+        (IntegerType(), Decimal("1.0")),
         (DoubleType(), frozenset({1})),
         (DoubleType(), RIGHT),
     ],
@@ -85,6 +94,47 @@ def test_all_comparisons_of_all_conditions_have_to_hold() -> None:
 def test_what_spark_may_compare_in_another_way_is_left_to_it(kind: DataType, right: SourceColumn | Constant) -> None:
     operator = Operator.ONE_OF if isinstance(right, frozenset) else Operator.EQUAL
     assert not can_compare(condition(Comparison(LEFT, operator, right)), {LEFT: kind, RIGHT: kind})
+
+
+KINDS = [DecimalType(1, 0), DecimalType(2, 2), DecimalType(10, 2), DecimalType(20, 0), DecimalType(38, 2), DecimalType(38, 18)]
+NUMBERS = [
+    "0",
+    "1",
+    "9",
+    "10",
+    "99999999",
+    "100000000",
+    "0.00",
+    "0.5",
+    "0.99",
+    "1.0",
+    "9.50",
+    "99999999.99",
+    "12345678901.5",
+    "9" * 20,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_decimals_are_compared_as_spark_compares_them(sessions: SparkSessions, kind: DecimalType) -> None:
+    most = Decimal(10**kind.precision - 1).scaleb(-kind.scale, Context(prec=38))
+    values = {
+        value
+        for number in (*map(Decimal, NUMBERS), most)
+        for value in (number, -number)
+        if abs(value) <= most and value == value.quantize(Decimal(1).scaleb(-kind.scale), context=Context(prec=60))
+    }
+    column = pa.array([None, *values], pa.decimal128(kind.precision, kind.scale))
+    sessions.small.createDataFrame(pa.table({"c": column})).createOrReplaceTempView("decimals")
+    compared = 0
+    for number in NUMBERS:
+        for operator in set(Operator) - {Operator.ONE_OF}:
+            wanted = Comparison(LEFT, operator, Decimal(number) if "." in number else int(number))
+            if can_compare(condition(wanted), {LEFT: kind}):
+                compared += 1
+                found = sessions.small.sql(f"SELECT c FROM decimals WHERE c {operator.value} {number}").toArrow()["c"].to_pylist()
+                assert sorted(passing(wanted, column)) == sorted(found), f"{kind} {operator.value} {number}"
+    assert compared >= 15
 
 
 def test_a_condition_with_one_comparison_that_is_left_to_spark_is_left_to_it_whole() -> None:
