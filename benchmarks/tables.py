@@ -17,6 +17,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _QUERY_FIGURE = re.compile(r"tpch\.(\w+)\.(q\d+)\.(\w+)")
 _NEXMARK_RATE = re.compile(r"nexmark\.(\w+)\.(q\d+)\.events_per_s")
 _NEXMARK_STEP = re.compile(r"nexmark\.(\w+)\.(q\d+)\.step_s")
+_NEXMARK_PROFILE = re.compile(r"nexmark\.profile\.(q\d+)\.(\w[\w-]*)_ms")
 _NEXMARK_RECOMPUTED = re.compile(r"nexmark\.duckdb\.(q\d+)\.(\w+)")
 _STREAM_RATE = re.compile(r"streams\.(\w+)\.(\w+)\.elements_per_s")
 _STREAM_LATENCY = re.compile(r"streams\.latency\.(\w+)\.ms_(median|p95)")
@@ -64,6 +65,7 @@ def filled_in(page: str, results: Results) -> str:
         "tpch": _tpch,
         "nexmark": _nexmark,
         "nexmark_recomputed": _nexmark_recomputed,
+        "nexmark_profile": _nexmark_profile,
         "streams": _stream_rates,
         "stream_latency": _stream_latency,
         "stream_growth": _stream_growth,
@@ -157,6 +159,19 @@ def _nexmark_recomputed(results: Results) -> str:
     rows = [(query, *_if_there(found[query], shown)) for query in _by_number(found)]
     seconds = [f"over {int(name[3:-2]):,} events, s" for name in sizes]
     return _table(("query", *seconds, "a step of 1e4 is cheaper from", "a step of 1e5 is cheaper from"), rows)
+
+
+def _nexmark_profile(results: Results) -> str:
+    found = _matches(results, _NEXMARK_PROFILE)
+    if not found:
+        return "Not measured yet."
+    rate = _matches(results, _NEXMARK_RATE).get("1e5", {})
+    rows = []
+    for query in _by_number(found):
+        parts = sorted(found[query].items(), key=lambda part: -part[1])
+        shown = ", ".join(f"{name.replace('_', ' ')} {milliseconds:.0f}" for name, milliseconds in parts if milliseconds >= 0.5)
+        rows.append((query, f"{100_000_000 / rate[query]:.0f}" if query in rate else "", shown))
+    return _table(("query", "a step of 1e5, ms", "where they go, ms"), rows)
 
 
 def _if_there(row: Mapping[str, float], formats: Mapping[str, str]) -> list[str]:

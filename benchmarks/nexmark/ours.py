@@ -30,14 +30,29 @@ WARM_UP = 5
 
 @dataclass(frozen=True)
 class Run:
-    """What one query took. ``operators``: milliseconds by strategy, summed over the steps. ``rows``: what the view emitted."""
+    """What one query took.
+
+    ``operators``: milliseconds by strategy, summed over the steps; some work at the same time. ``reading`` and ``merging``:
+    milliseconds in which the events are read, and batches of the state merged. ``rows``: what the view emitted.
+    """
 
     query: str
     events: int
     seconds: float
     strategies: tuple[str, ...]
     operators: Mapping[str, float]
+    reading: float
+    merging: float
     rows: int
+
+    def profile(self, steps: int) -> dict[str, float]:
+        """Milliseconds of a step by what they are for, in the mean.
+
+        :param steps: how many steps there were
+        """
+        known = {"reading": self.reading, **self.operators, "merging": self.merging}
+        rest = max(self.seconds * 1000 - sum(known.values()), 0.0)
+        return {name: milliseconds / steps for name, milliseconds in (known | {"rest": rest}).items()}
 
     @property
     def events_per_s(self) -> float:
@@ -53,7 +68,7 @@ def run_query(query: Query, sessions: SparkSessions, stream: Stream, size: int, 
     """
     compiled = compile_program(program([query], append_only=True), sessions)
     operators: dict[str, float] = {}
-    rows, seconds = 0, 0.0
+    rows, seconds, reading, merging = 0, 0.0, 0.0, 0.0
     with tempfile.TemporaryDirectory(prefix="pipelines-nexmark-") as folder:
         circuit = Circuit(compiled, sessions, BatchStore(Path(folder)))
         circuit.has_consumers = lambda _: False
@@ -63,17 +78,22 @@ def run_query(query: Query, sessions: SparkSessions, stream: Stream, size: int, 
             batches = stream.batches(size, events)
             for batch in batches:
                 with timed() as watch:
-                    step = circuit.step(_changes(query, batch))
+                    with timed() as reads:
+                        changes = _changes(query, batch)
+                    step = circuit.step(changes)
                     circuit.publish(step)
-                    circuit.maintain()
+                    with timed() as merges:
+                        circuit.maintain()
                 seconds += watch.seconds
+                reading += reads.seconds * 1000
+                merging += merges.seconds * 1000
                 rows += step.stats.operators[-1].rows_out if step.stats.operators else 0
                 for figure in step.stats.operators:
                     operators[figure.strategy] = operators.get(figure.strategy, 0.0) + figure.duration_ms
         finally:
             circuit.close()
     strategies = tuple(stage.strategy for stage in compiled.plans[query.name].stages)
-    return Run(query.name, len(batches) * size, seconds, strategies, operators, rows)
+    return Run(query.name, len(batches) * size, seconds, strategies, operators, reading, merging, rows)
 
 
 def step_seconds(query: Query, sessions: SparkSessions, side_input: Path, before: Sequence[Path], batches: Sequence[Path]) -> float:

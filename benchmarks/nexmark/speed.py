@@ -22,7 +22,7 @@ from benchmarks.answers import difference
 from benchmarks.measure import Bound, Measurement, geometric_mean
 from benchmarks.nexmark.flink import Answer, FlinkSql
 from benchmarks.nexmark.flink_queries import NOT_EXPRESSIBLE
-from benchmarks.nexmark.ours import WARM_UP, by_name, final_answer, run_query, step_seconds
+from benchmarks.nexmark.ours import WARM_UP, Run, by_name, final_answer, run_query, step_seconds
 from benchmarks.nexmark.queries import QUERIES, Query
 from benchmarks.nexmark.recomputing import Recomputed, recompute
 from benchmarks.nexmark.recomputing import answers as duckdb_answers
@@ -44,11 +44,15 @@ Report = Callable[[str], None]
 
 @dataclass
 class Figures:
-    """Events per second by query, of each system that ran it; ``tiny``: seconds of a tiny step."""
+    """Events per second by query, of each system that ran it.
+
+    ``tiny``: seconds of a tiny step. ``profile``: milliseconds of a small step by what they are for.
+    """
 
     large: dict[str, float] = field(default_factory=dict)
     small: dict[str, float] = field(default_factory=dict)
     tiny: dict[str, float] = field(default_factory=dict)
+    profile: dict[str, Mapping[str, float]] = field(default_factory=dict)
     flink: dict[str, float] = field(default_factory=dict)
     structured: dict[str, float] = field(default_factory=dict)
     recomputed: Recomputed = field(default_factory=Recomputed)
@@ -65,6 +69,11 @@ class Figures:
             for query, rate in rates.items()
         ]
         found += [Measurement(f"nexmark.1e4.{query}.step_s", seconds, "s") for query, seconds in self.tiny.items()]
+        found += [
+            Measurement(f"nexmark.profile.{query}.{part.replace(' ', '_')}_ms", milliseconds, "ms")
+            for query, profile in self.profile.items()
+            for part, milliseconds in profile.items()
+        ]
         found += self._against_flink(required) + self._against_structured(required)
         if self.tiny and required <= self.tiny.keys():
             found.append(Measurement("nexmark_step_1e4_s_max", max(self.tiny.values()), "s", 0.15))
@@ -173,15 +182,19 @@ def _ours(
         if options.out_of_time:
             report(f"{query.name} and what comes after it is left out: the time is up")
             return
-        runs = [run_query(query, sessions, stream, LARGE) for _ in range(options.runs)]
-        large = sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
-        small = median(run_query(query, sessions, stream, SMALL, LARGE).events_per_s for _ in range(options.runs))
+        large = _middle([run_query(query, sessions, stream, LARGE) for _ in range(options.runs)])
+        small = _middle([run_query(query, sessions, stream, SMALL, LARGE) for _ in range(options.runs)])
         step_s = step_seconds(query, sessions, stream.side_input(), [stream.batch(LARGE, 0)], tiny)
-        figures.large[query.name], figures.small[query.name], figures.tiny[query.name] = large.events_per_s, small, step_s
+        figures.large[query.name], figures.small[query.name] = large.events_per_s, small.events_per_s
+        figures.tiny[query.name] = step_s
+        figures.profile[query.name] = small.profile(LARGE // SMALL)
         steps = ", ".join(f"{strategy} {milliseconds / 1000:.1f} s" for strategy, milliseconds in large.operators.items())
-        report(
-            f"{query.name}: {large.events_per_s:,.0f} events/s, {small:,.0f} in small batches, a tiny step {step_s:.3f} s; {steps}"
-        )
+        rates = f"{large.events_per_s:,.0f} events/s, {small.events_per_s:,.0f} in small batches"
+        report(f"{query.name}: {rates}, a tiny step {step_s:.3f} s; {steps}")
+
+
+def _middle(runs: list[Run]) -> Run:
+    return sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
 
 
 def _structured(

@@ -12,6 +12,7 @@ from benchmarks.answers import difference
 from benchmarks.duckdb_peer import DuckDb, even_at
 from benchmarks.machine import Machine
 from benchmarks.measure import Measurement
+from benchmarks.nexmark.ours import Run
 from benchmarks.nexmark.queries import QUERIES
 from benchmarks.nexmark.recomputing import Recomputed, answers, recompute
 from benchmarks.nexmark.speed import Figures
@@ -188,6 +189,20 @@ def test_the_page_shows_the_peer_beside_our_steps():
     assert "| q4 | 1,000,000 | 500,000 | 1,000,000 |  | 1.00 | 0.50 | 0.125 |" in filled
     assert "| q4 | 0.050 | 0.500 | 250,000 | 400,000 |" in filled
     assert "| 0.250 | 2.00 |" in filled
+
+
+def test_the_page_shows_where_the_time_of_a_step_goes():
+    run = Run("q4", 1_000_000, 0.5, ("join",), {"join": 300.0, "top-k by new rows": 100.0}, 40.0, 3.0, 1)
+    assert run.profile(10) == {"reading": 4.0, "join": 30.0, "top-k by new rows": 10.0, "merging": 0.3, "rest": pytest.approx(5.7)}
+    results = Results()
+    results.add(Figures(small={"q4": run.events_per_s}, profile={"q4": run.profile(10)}).measurements(), MACHINE)
+    filled = filled_in("<!-- begin nexmark_profile -->\n<!-- end nexmark_profile -->\n", results)
+    assert "| q4 | 50 | join 30, top-k by new rows 10, rest 6, reading 4 |" in filled
+
+
+def test_the_rest_of_a_step_is_never_less_than_nothing():
+    run = Run("q5", 100_000, 0.1, ("join",), {"join": 80.0, "accumulators": 70.0}, 10.0, 0.0, 1)
+    assert run.profile(1)["rest"] == 0.0
 
 
 def test_a_stream_gets_batches_of_one_more_size(tmp_path):
