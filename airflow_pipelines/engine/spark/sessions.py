@@ -17,6 +17,12 @@ from airflow_pipelines.engine.spark.function_registry import remove_other_functi
 RECURSION_LEVELS = "spark.sql.cteRecursionLevelLimit"
 """The setting for the number of rounds after which a recursion fails; -1 for none."""
 
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+_EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
+_FAILING_RULES = f"{_OPTIMIZER}.PushProjectionThroughUnion,{_OPTIMIZER}.CombineUnions"
+"""In Spark 4.2 these fail for an EXISTS in the SELECT list of a query over a UNION ALL, which is how the contents of a relation are
+read: they look for the columns of the subquery among those of the union. Another rule leaves out columns that nobody needs."""
+
 SESSION_CONF: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
@@ -40,6 +46,7 @@ SESSION_CONF: Mapping[str, str] = {
     # when it has this many percent of the driver's memory.
     "spark.sql.parser.manageParserCaches": "true",
     "spark.sql.parser.parserDfaCacheFlushRatio": "5",
+    _EXCLUDED_RULES: _FAILING_RULES,
     # Spark 4.2 still hides the TIME type behind this switch.
     "spark.sql.timeType.enabled": "true",
 }
@@ -100,9 +107,8 @@ LARGE_CONF: Mapping[str, str] = {**SESSION_CONF, "spark.sql.adaptive.enabled": "
 QUERY_CONF: Mapping[str, str] = {**LARGE_CONF, "spark.sql.files.maxPartitionBytes": "32m"}
 """For ad-hoc requests over large contents: results come to Python by partitions, and the driver holds the rows of a few of them."""
 
-_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 IN_TASKS_CONF: Mapping[str, str] = {
-    "spark.sql.optimizer.excludedRules": f"{_OPTIMIZER}.ConstantFolding,{_OPTIMIZER}.ConvertToLocalRelation"
+    _EXCLUDED_RULES: f"{_FAILING_RULES},{_OPTIMIZER}.ConstantFolding,{_OPTIMIZER}.ConvertToLocalRelation",
 }
 """For queries whose constants may be huge: constants are evaluated in tasks, not while planning."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException
 
-from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, build_spark, sibling
+from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, QUERY_CONF, SMALL_CONF, SparkSessions, build_spark, sibling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +43,29 @@ def test_failed_analysis_is_not_logged_with_a_java_stack(sessions: SparkSessions
         sessions.small.sql("SELECT nope")
     assert "SQLQueryContextLogger" not in capfd.readouterr().err
     assert logging.getLogger("SQLQueryContextLogger").level == logging.CRITICAL
+
+
+@pytest.mark.parametrize(
+    "conf", [{}, SMALL_CONF, QUERY_CONF, {**QUERY_CONF, **IN_TASKS_CONF}], ids=["own", "small", "query", "in tasks"]
+)
+@pytest.mark.parametrize("rows", ["x", "(SELECT * FROM x UNION ALL SELECT * FROM x)"], ids=["table", "union"])
+def test_exists_in_the_select_list_over_a_union(sessions: SparkSessions, conf: dict[str, str], rows: str) -> None:
+    session = sibling(sessions.large, conf)
+    session.sql("SELECT * FROM VALUES (1, 7), (2, NULL) AS x(k, t)").createOrReplaceTempView("x")
+    exists = f"SELECT a.k, EXISTS (SELECT 1 FROM x WHERE x.t = a.t) AS e FROM (SELECT * FROM {rows} UNION ALL SELECT * FROM x) AS a"
+    both = f"SELECT k, e, COUNT(*) AS n FROM ({exists} UNION ALL SELECT k, NOT e FROM ({exists})) GROUP BY k, e ORDER BY k, e"
+    times = 2 if rows == "x" else 3
+    found = session.sql(both).toArrow()
+    assert [tuple(row.values()) for row in found.to_pylist()] == [(k, e, times) for k in (1, 2) for e in (False, True)]
+
+
+def test_columns_that_nobody_reads_are_left_out_of_a_union_all_the_same(sessions: SparkSessions, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        sessions.large.sql("SELECT id AS k, id AS x, id AS y FROM RANGE(3)").write.parquet(str(tmp_path / name))
+        sessions.large.read.parquet(str(tmp_path / name)).createOrReplaceTempView(f"union_{name}")
+    query = "SELECT k + 1 AS k FROM (SELECT * FROM union_a UNION ALL (SELECT * FROM union_b UNION ALL SELECT * FROM union_a))"
+    plan = sessions.large.sql(query)._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("ReadSchema: struct<k:bigint>") == 3
 
 
 def test_sibling_takes_its_own_settings(spark: SparkSession) -> None:
