@@ -121,6 +121,9 @@ def _check_nothing_is_left(running: Running, limits: Limits) -> None:
     fresh.circuit.close()
 
 
+# Hypothesis looks for a smaller program that fails for up to 300 s. To end it in the middle of a call of the JVM would make all
+# tests after this one fail, and hide why this one did.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("size", SIZES)
 def test_views_equal_the_batch_answer_after_every_step(sessions: SparkSessions, size: str) -> None:
     @settings(
