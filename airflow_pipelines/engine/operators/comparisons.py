@@ -25,13 +25,14 @@ _DIGITS = 38
 """A decimal has so many digits at most."""
 _WHOLE_DIGITS = 20
 """So many digits Spark may give to a whole number that it compares with a decimal."""
-_COMPARE: Mapping[Operator, Callable[..., pa.ChunkedArray]] = {
+COMPARE: Mapping[Operator, Callable[..., pa.ChunkedArray]] = {
     Operator.EQUAL: pc.equal,
     Operator.LESS: pc.less,
     Operator.LESS_OR_EQUAL: pc.less_equal,
     Operator.GREATER: pc.greater,
     Operator.GREATER_OR_EQUAL: pc.greater_equal,
 }
+"""Arrow's functions; each gives NULL for NULL."""
 
 
 def can_compare(conjunct: Conjunct, kinds: Mapping[SourceColumn, DataType]) -> bool:
@@ -95,4 +96,4 @@ def _compared(comparison: Comparison, values: Mapping[SourceColumn, pa.ChunkedAr
         values[comparison.right].cast(left.type) if isinstance(comparison.right, tuple) else pa.scalar(comparison.right, left.type)
     )
     # NULL is not true.
-    return pc.fill_null(_COMPARE[comparison.operator](left, right), False)
+    return pc.fill_null(COMPARE[comparison.operator](left, right), False)

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.engine.operators.comparisons import COMPARE
+from airflow_pipelines.sql.plan.ir.join_graph import Operator
 
 _TERM = r"\w+ (?:<|<=|>|>=|=) -?\d{1,18}"
 _CASE = re.compile(rf"\(?CASE WHEN (?P<open>\()?(?P<terms>{_TERM}(?: AND {_TERM})*)(?(open)\)) THEN \(?(?P<value>\w+)\)? END\)?")
 _WHOLE = re.compile(r"\d{1,9}")
-_COMPARE: Mapping[str, Callable[..., ArrowColumn]] = {
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-    "=": pc.equal,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,7 @@ class PlainCase:
         compared = {name: column(name) for name, _, _ in self.terms}
         if not all(pa.types.is_signed_integer(values.type) for values in compared.values()):
             return None
-        found = [_COMPARE[sign](compared[name].cast(pa.int64()), pa.scalar(number)) for name, sign, number in self.terms]
+        found = [COMPARE[Operator(sign)](compared[name].cast(pa.int64()), pa.scalar(number)) for name, sign, number in self.terms]
         # NULL is not true.
         holds = pc.fill_null(functools.reduce(pc.and_, found), False)
         value = column(self.value) if isinstance(self.value, str) else _literal(self.value)

@@ -18,7 +18,7 @@ from airflow_pipelines.engine.spark.result_connection import ResultConnection, c
 from airflow_pipelines.engine.values.intervals import readable_schema
 
 _REMEMBERED = 1_000
-"""Schemas."""
+"""So many schemas are remembered: to ask the JVM for one takes three calls."""
 
 
 @cached(LRUCache(_REMEMBERED), key=lambda frame: frame.schema.json(), lock=threading.Lock())
