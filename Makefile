@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint lint-types lint-style lint-imports warm format bench fuzz chaos kill-rounds soak answers docs bench-quick compare-flink clean
+.PHONY: help setup demo test test-fast test-core test-all lint lint-types lint-style lint-imports format bench fuzz chaos kill-rounds soak answers docs bench-quick compare-flink clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -29,11 +29,21 @@ $(VENV)/spark-classes.jsa: $(VENV)/.installed
 demo: setup ## Run the example DAG with a real Airflow and a real Spark, step by step
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m dags_examples.demo
 
-test: setup $(VENV)/spark-classes.jsa ## Run every test, in two processes with a Spark application each
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=10
+PYTEST = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --numprocesses=2
+# A file stays in one process: its tests share what they start.
+SLOW = --dist=loadfile --no-loadscope-reorder
 
-test-fast: setup ## Run the tests that start no JVM, no server and no other program (about a minute)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --fast --numprocesses=2 --quiet
+test: setup $(VENV)/spark-classes.jsa ## Run the fast tests and the core of the slow ones (12 minutes)
+	@$(PYTEST) $(SLOW) --tier=fast --tier=core
+
+test-fast: setup ## Run the tests that start no JVM, no server and no other program (a minute)
+	@$(PYTEST) --tier=fast --quiet
+
+test-core: setup $(VENV)/spark-classes.jsa ## Run the core of the slow tests: with test-fast, what test runs
+	@$(PYTEST) $(SLOW) --tier=core
+
+test-all: setup $(VENV)/spark-classes.jsa ## Run every test (45 minutes), or a third of them: SHARD=1/3
+	@$(PYTEST) $(SLOW) --report -r fE $(if $(SHARD),--shard=$(SHARD))
 
 answers: setup ## Write anew what planner tests know of Spark's analyzer (tests/sql/answers.py)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --ask-spark --quiet $$(find tests/sql -name '*.answers.json' | sed 's/answers.json/py/')
@@ -49,10 +59,6 @@ lint-style: setup
 
 lint-imports: setup
 	$(BIN)/lint-imports
-
-# What every process of a test run would otherwise do for itself in a clean checkout.
-warm: setup $(VENV)/spark-classes.jsa
-	@$(BIN)/python -m pytest --collect-only -o addopts='-p no:schemathesis -p no:terminal'
 
 format: setup ## Format the code
 	$(BIN)/ruff check --fix --select I .

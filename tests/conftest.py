@@ -21,7 +21,8 @@ settings.register_profile("any machine", parent=settings(), deadline=None, suppr
 settings.load_profile("any machine")
 
 pytest_plugins = [
-    "tests.fast",
+    "tests.durations",
+    "tests.tiers",
     "tests.fixtures.airflow",
     "tests.fixtures.connector_package",
     "tests.fixtures.postgresql",

@@ -10,6 +10,8 @@ from airflow_pipelines import class_archive
 from airflow_pipelines.class_archive import java_options, write_archive
 from airflow_pipelines.pins import SetupError
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.processes
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ from airflow_pipelines.settings import Settings
 from tests.host.saved import make_store
 from tests.running.service_double import ServiceDouble
 
+pytestmark = pytest.mark.core
+
 COMMAND = [sys.executable, "-m", "airflow_pipelines.cli"]
 
 
@@ -69,6 +71,7 @@ def certificate(processes: None, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.core(slow_because="servers start and end")
 def test_serve_listens_where_it_says_and_outlives_nothing(tmp_path: Path, certificate: Path) -> None:
     home = ["--home", str(tmp_path)]
     stored = CliRunner().invoke(cli, ["keys", "create", "team", *home]).output.strip()

@@ -94,6 +94,7 @@ def test_the_embedded_service_wants_no_key_of_its_own_process(tmp_path: Path, mo
     assert PipelineClient(home=tmp_path).get("/v0/pipelines") == []
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_importing_the_sdk_imports_nothing_heavy() -> None:
     code = (

@@ -18,6 +18,8 @@ from airflow_pipelines.connection_references import (
 from airflow_pipelines.references import References, ReferenceWithoutValueError
 from airflow_pipelines.secret_files import SecretFiles
 
+pytestmark = pytest.mark.core
+
 SHOP = {
     "conn_type": "postgres",
     "host": "db.example",

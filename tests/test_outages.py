@@ -20,6 +20,8 @@ from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, 
 from tests.scripted import Scripted, problem
 from tests.serving import serving
 
+pytestmark = pytest.mark.core
+
 AWAY = problem(502, "", "bad gateway")
 PUSH = "POST pipelines/p/ingress/t"
 ASK = "GET pipelines/p"
@@ -143,6 +145,7 @@ def https(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         yield url.replace("http://", "https://"), certificate
 
 
+@pytest.mark.core(slow_because="calls are tried again until their time is up")
 @pytest.mark.processes
 def test_a_service_is_trusted_by_its_authority_or_not_at_all(https: tuple[str, Path]) -> None:
     url, certificate = https

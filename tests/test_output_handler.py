@@ -154,6 +154,7 @@ def test_frames_have_the_views_columns_and_types(service: Service) -> None:
     handler.stop()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("kind", ["in-process", pytest.param("network", marks=pytest.mark.processes)])
 def test_a_handler_of_a_silent_view_stops_at_once(service: Service, kind: str) -> None:
     def stop_while_listening(client: PipelineClient) -> None:

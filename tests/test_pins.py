@@ -9,6 +9,8 @@ import pytest
 from airflow_pipelines import pins
 from airflow_pipelines.pins import SetupError, check_spark_packages, find_java
 
+pytestmark = pytest.mark.core
+
 
 def fake_java(folder: Path, version: str, modules: str) -> Path:
     java = folder / "bin" / "java"

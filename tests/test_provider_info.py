@@ -19,6 +19,7 @@ def test_it_is_what_airflow_expects() -> None:
     jsonschema.validate(get_provider_info(), schema)
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_it_loads_nothing() -> None:
     code = "import sys, airflow_pipelines.provider_info as p; p.get_provider_info(); print(*sys.modules)"

@@ -29,6 +29,8 @@ from airflow_pipelines.transport import _async_result
 from airflow_pipelines.wire import lines_of
 from tests.serving import serving
 
+pytestmark = pytest.mark.core
+
 
 class Probe:
     """A small service and what happened to it."""

@@ -175,6 +175,7 @@ def test_a_tool_that_is_missing_is_named():
         tool("no-such-tool")
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_a_program_that_fails_shows_what_it_said():
     with pytest.raises(FlinkUnavailableError, match="No such file or directory"):

@@ -43,6 +43,7 @@ def test_a_query_reads_materialized_relations_with_its_order(running: Running) -
     assert _rows(running, "WITH seen AS (SELECT max(x) AS m FROM seen) SELECT * FROM seen") == [(2,)]
 
 
+@pytest.mark.core
 def test_a_non_materialized_relation_is_refused_with_a_hint(running: Running) -> None:
     for sql in ("SELECT * FROM plain", "SELECT * FROM log", "INSERT INTO seen SELECT level FROM log"):
         with pytest.raises(AdhocError, match=r"Tried to SELECT from a non-materialized source.*(?i:materialized)"):
@@ -51,6 +52,7 @@ def test_a_non_materialized_relation_is_refused_with_a_hint(running: Running) ->
         run_adhoc(running.circuit, "SELECT * FROM nowhere")
 
 
+@pytest.mark.core
 def test_inserts_cast_fill_defaults_and_check(running: Running) -> None:
     sql = "INSERT INTO item (name, id) VALUES ('x', '7'), ('y', '8'); INSERT INTO log VALUES ('l', 1)"
     result = run_adhoc(running.circuit, sql)
@@ -73,6 +75,7 @@ def test_inserts_cast_fill_defaults_and_check(running: Running) -> None:
         run_adhoc(running.circuit, "INSERT INTO log VALUES ('l', 'many')")
 
 
+@pytest.mark.core
 def test_rows_within_rows(running: Running) -> None:
     for _ in range(2):
         result = run_adhoc(running.circuit, "INSERT INTO place VALUES (1, NULL), (2, ROW(1, ARRAY(1)))")
@@ -82,6 +85,7 @@ def test_rows_within_rows(running: Running) -> None:
         run_adhoc(running.circuit, "INSERT INTO place SELECT id, ROW(CAST(price AS INT), ARRAY(1)) FROM item")
 
 
+@pytest.mark.core
 def test_deletes_give_matching_rows_with_their_multiplicity(running: Running) -> None:
     (change,) = run_adhoc(running.circuit, "DELETE FROM seen WHERE x = 1").changes
     assert change.rows.to_pylist() == [{"x": 1, "__op": -1}] * 2
@@ -92,6 +96,7 @@ def test_deletes_give_matching_rows_with_their_multiplicity(running: Running) ->
         run_adhoc(running.circuit, "DELETE FROM once")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("sql", "at", "says"),
     [
@@ -112,6 +117,7 @@ def test_errors_have_places_in_the_request(running: Running, sql: str, at: str, 
     assert SourceText(sql).slice(message.span) == at
 
 
+@pytest.mark.core
 def test_the_time_is_the_pipelines_also_in_changes(running: Running) -> None:
     now = datetime.datetime(2026, 5, 6, 7, 8, 9, 10)
     micros = int(now.replace(tzinfo=datetime.UTC).timestamp()) * 1_000_000 + now.microsecond
@@ -128,6 +134,7 @@ def test_the_time_is_the_pipelines_also_in_changes(running: Running) -> None:
     assert asked("DELETE FROM seen WHERE x = month(current_date) - 4").count == 2
 
 
+@pytest.mark.core
 def test_columns_without_a_name_are_called_as_the_request_has_them(running: Running) -> None:
     def columns(sql: str) -> list[str]:
         frame = run_adhoc(running.circuit, sql).frame
@@ -142,6 +149,7 @@ def test_columns_without_a_name_are_called_as_the_request_has_them(running: Runn
     assert columns("SELECT s.*, t.*, COUNTIF(t.x > 1) OVER () AS n FROM seen s JOIN seen t ON s.x = t.x") == ["x", "x", "n"]
 
 
+@pytest.mark.core
 def test_requests_run_side_by_side(running: Running) -> None:
     queries = ["SELECT sum(x) FROM seen", "SELECT count(*) FROM item"] * 3
     with ThreadPoolExecutor(4) as pool:

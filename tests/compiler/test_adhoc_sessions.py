@@ -21,6 +21,7 @@ def _frame(running: Running, sql: str) -> DataFrame:
     return frame
 
 
+@pytest.mark.core
 def test_a_session_is_used_again_but_never_by_two_at_once(sessions: SparkSessions) -> None:
     with adhoc_session(sessions.small, SMALL_CONF, ()) as first, adhoc_session(sessions.small, SMALL_CONF, ()) as second:
         assert first is not second
@@ -28,6 +29,7 @@ def test_a_session_is_used_again_but_never_by_two_at_once(sessions: SparkSession
         assert again is second or again is first
 
 
+@pytest.mark.core
 def test_a_session_of_other_settings_is_another_one(sessions: SparkSessions) -> None:
     with adhoc_session(sessions.small, SMALL_CONF, ()) as first:
         pass
@@ -36,6 +38,7 @@ def test_a_session_of_other_settings_is_another_one(sessions: SparkSessions) -> 
         assert other.conf.get("spark.sql.shuffle.partitions") == "3"
 
 
+@pytest.mark.core
 def test_a_session_is_not_used_again_after_an_error(sessions: SparkSessions) -> None:
     with pytest.raises(ValueError, match="of the block"), adhoc_session(sessions.small, SMALL_CONF, ()) as failed:
         raise ValueError("of the block")

@@ -14,6 +14,7 @@ TESTS = Path(__file__).parents[1]
 FILES = sorted((TESTS / "sql").rglob("*.answers.json"))
 
 
+@pytest.mark.core("sql/rewrite/test_make_deterministic.answers.json", "sql/rewrite/test_typed_expressions.answers.json")
 @pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(TESTS)) for file in FILES])
 def test_spark_still_answers_so(sessions: SparkSessions, file: Path) -> None:
     answers = Answers.read(file)

@@ -73,6 +73,7 @@ def types(compiled: Program, view: str) -> dict[str, ColumnType]:
     return {column.name: column.type for column in compiled.views[view].columns}
 
 
+@pytest.mark.core
 def test_the_student_grades_program(sessions: SparkSessions) -> None:
     compiled = compile_program(program("2025-09-01", "2025-12-15"), sessions)
     assert types(compiled, "avg_grade_enriched") == {
@@ -88,6 +89,7 @@ def test_the_student_grades_program(sessions: SparkSessions) -> None:
     assert outputs["avg_grade"]["fields"][2]["columntype"]["scale"] == 6
 
 
+@pytest.mark.core
 def test_the_example_of_modifying_a_pipeline(sessions: SparkSessions) -> None:
     more = """
     create materialized view avg_grade_all_courses as
@@ -114,6 +116,7 @@ def test_the_example_of_modifying_a_pipeline(sessions: SparkSessions) -> None:
     }
 
 
+@pytest.mark.core
 def test_column_types_nullability_and_names(sessions: SparkSessions) -> None:
     text = """create view v as
       select A, count(*) as n, i, max(b) as m, "Q x", count(b), cast(ts as string) as s from t group by all;
@@ -133,6 +136,7 @@ def test_column_types_nullability_and_names(sessions: SparkSessions) -> None:
     assert [column.case_sensitive for column in compiled.views["w"].columns] == [False, True]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("view", "at", "says"),
     [
@@ -184,6 +188,7 @@ def test_errors_in_queries(sessions: SparkSessions, view: str, at: str | None, s
         assert noise not in messages[0].message
 
 
+@pytest.mark.core
 def test_what_spark_is_asked_grows_with_the_program_and_not_with_its_square(
     sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +209,7 @@ def test_what_spark_is_asked_grows_with_the_program_and_not_with_its_square(
     assert sizes[1] < 6 * sizes[0]
 
 
+@pytest.mark.core
 def test_a_union_takes_the_wider_type_from_either_side(sessions: SparkSessions) -> None:
     query = "select a, d, null as n from t union all select a + 1l, 1, 'x' from t union all select 1, 2.555, b from t"
     compiled = compile_program(f"{TABLE}create view v as {query}", sessions)
@@ -211,6 +217,7 @@ def test_a_union_takes_the_wider_type_from_either_side(sessions: SparkSessions) 
     assert [column.type.spark_ddl() for column in compiled.views["v"].columns] == ["BIGINT", "DECIMAL(13,3)", "STRING"]
 
 
+@pytest.mark.core
 def test_a_program_that_takes_too_long_is_given_up_at_a_view(sessions: SparkSessions) -> None:
     text = TABLE + "create view v as select a from t; create view w as select b from t"
     with pytest.raises(ProgramErrors) as raised:
@@ -221,6 +228,7 @@ def test_a_program_that_takes_too_long_is_given_up_at_a_view(sessions: SparkSess
     assert "more than 0 s: it has come to view v, number 1 of 2. Divide it" in message.message
 
 
+@pytest.mark.core
 def test_columns_of_one_name_are_told_apart(sessions: SparkSessions) -> None:
     text = """create view v as select a, b as A, a, d as a0, count(*) over (), b || 'x' as "EXPR$4" from t;
     create view w as select x.*, y.* from t x join t y on x.a = y.a;
@@ -232,6 +240,7 @@ def test_columns_of_one_name_are_told_apart(sessions: SparkSessions) -> None:
     assert list(types(compiled, "w")) == [*names, *(f"{name}0" for name in names)]
 
 
+@pytest.mark.core
 def test_ordered_choices_are_allowed(sessions: SparkSessions) -> None:
     text = """create view v as select a, sort_array(collect_list(b)) as l, size(collect_set(b)) as n, min_by(b, a) as m,
         listagg(b, ',') within group (order by b) as s from t group by a;
@@ -241,11 +250,13 @@ def test_ordered_choices_are_allowed(sessions: SparkSessions) -> None:
     assert types(compiled, "v")["l"].component is not None
 
 
+@pytest.mark.core
 def test_variables_are_not_replaced(sessions: SparkSessions) -> None:
     compiled = compile_program(TABLE + "create view v as select '${spark.app.name}' as x from t", sessions)
     assert "${spark.app.name}" in compiled.plans["v"].query
 
 
+@pytest.mark.core
 def test_views_may_have_intervals(sessions: SparkSessions) -> None:
     text = "create view v as select ts - ts as gap, interval '1-2' year to month as m, interval '1' day as d from t"
     compiled = compile_program(TABLE + text, sessions)
@@ -254,12 +265,14 @@ def test_views_may_have_intervals(sessions: SparkSessions) -> None:
     assert kinds == ["INTERVAL_DAY_SECOND", "INTERVAL_YEAR_MONTH", "INTERVAL_DAY"]
 
 
+@pytest.mark.core
 def test_all_errors_are_reported_and_only_causes(sessions: SparkSessions) -> None:
     text = TABLE + "create view x as select * from v;\ncreate view v as select nope from t;\ncreate view w as select foo(a) from t"
     messages = errors(sessions, text)
     assert [message.span.start_line for message in messages if message.span] == [3, 4]
 
 
+@pytest.mark.core
 def test_defaults_are_checked(sessions: SparkSessions) -> None:
     (message,) = errors(sessions, "create table t (a int default 1, b int default foo(), c string default 'x' || 'y')")
     assert message.message == "The DEFAULT of column b is wrong: Function `foo` does not exist"
@@ -294,6 +307,7 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
     assert schema.varying.columns == {"g"}
 
 
+@pytest.mark.core
 def test_defaults_that_differ_are_evaluated_when_they_are_needed(sessions: SparkSessions) -> None:
     text = """create function twice(x int) returns int as x * 2;
     create table t (a uuid default uuid(), b varchar default uuid(), c timestamp default now() - interval 1 hour,
@@ -319,6 +333,7 @@ def test_defaults_that_differ_are_evaluated_when_they_are_needed(sessions: Spark
     assert [clocked.row(at)["a"][-3:] for at in (5, 5, 6)] == ["005", "005", "006"]
 
 
+@pytest.mark.core
 def test_defaults_that_read_metadata_are_evaluated_for_records(sessions: SparkSessions) -> None:
     text = """create table t (a bigint default cast(CONNECTOR_METADATA()['kafka_offset'] as bigint),
         b varchar(4) default upper(cast(connector_metadata()['kafka_topic'] as varchar)) || '!',
@@ -349,6 +364,7 @@ def test_defaults_that_read_metadata_are_evaluated_for_records(sessions: SparkSe
     assert message.message.startswith("The DEFAULT of column a is wrong: ")
 
 
+@pytest.mark.core
 def test_defaults_that_no_value_fits_are_refused(sessions: SparkSessions) -> None:
     (message,) = errors(sessions, "create table t (a int default 1, b tinyint default 300, c int default 2)")
     assert message.message.startswith("The DEFAULT of column b is wrong: ")
@@ -363,6 +379,7 @@ def test_defaults_that_no_value_fits_are_refused(sessions: SparkSessions) -> Non
     assert message.message.startswith("The DEFAULT of column a is wrong: ")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("word", "place"),
     [
@@ -394,6 +411,7 @@ def test_connectors_are_checked_at_their_place(sessions: SparkSessions, word: st
     assert seen == ["t.one(a)", "t.two(a)"] * 2
 
 
+@pytest.mark.core
 def test_a_query_that_exhausts_a_stack_of_spark_nests_too_deep(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     def planned(*_: object) -> None:
         raise AnalysisFailed("the parser failed") from RuntimeError("in Java")
@@ -407,6 +425,7 @@ def test_a_query_that_exhausts_a_stack_of_spark_nests_too_deep(sessions: SparkSe
     assert message.message == "The query of v nests too deep: move parts of it into views of their own"
 
 
+@pytest.mark.core
 def test_every_table_type_can_be_read(sessions: SparkSessions) -> None:
     text = """create table t (a boolean, b tinyint, c smallint, d int, e bigint, f real, g double, h decimal(10,3), i varchar(5),
       j char(2), k binary(3), l varbinary, m date, n time, o timestamp, p timestamp with time zone, q uuid, r variant,
@@ -419,6 +438,7 @@ def test_every_table_type_can_be_read(sessions: SparkSessions) -> None:
     assert types(compiled, "parts")["Y"] == ColumnType("VARCHAR")
 
 
+@pytest.mark.core
 def test_compiling_is_safe_from_many_threads(sessions: SparkSessions) -> None:
     def one(number: int) -> list[str]:
         text = (
@@ -430,6 +450,7 @@ def test_compiling_is_safe_from_many_threads(sessions: SparkSessions) -> None:
         assert list(pool.map(one, range(8))) == [[f"c{number}", f"x{number}"] for number in range(8)]
 
 
+@pytest.mark.core
 def test_a_warm_compile_runs_no_spark_job(sessions: SparkSessions) -> None:
     compile_program(program("2024-01-01", "2024-02-01"), sessions)
     context = sessions.small.sparkContext
@@ -439,6 +460,7 @@ def test_a_warm_compile_runs_no_spark_job(sessions: SparkSessions) -> None:
     assert list(context.statusTracker().getJobIdsForGroup("compile")) == []
 
 
+@pytest.mark.core
 def test_the_same_text_is_compiled_once(sessions: SparkSessions) -> None:
     text = program("2023-01-01", "2023-02-01")
     assert compile_program(text, sessions) is compile_program(text, sessions)

@@ -204,6 +204,7 @@ def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
+@pytest.mark.core
 def test_a_view_has_the_value_of_each(running: Running) -> None:
     (row,) = running.rows("v")
     assert dict(zip(VALUES, map(_plain, row), strict=True)) == VALUES
@@ -219,6 +220,7 @@ def test_a_query_has_the_value_of_each(running: Running) -> None:
     assert dict(zip(VALUES, map(_plain, row), strict=True)) == VALUES
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("text", FAILING)
 def test_what_has_no_value_is_an_error(running: Running, text: str) -> None:
     frame = run_adhoc(running.circuit, f"select {text} as x from t where id = 1").frame

@@ -14,6 +14,8 @@ from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running
 
+pytestmark = pytest.mark.core
+
 PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 _LATE = "TIMESTAMP '2000-01-01 00:00:00' + (TIME '23:30:00' - TIME '00:00:00')"
 ANSWERS: dict[str, Any] = {

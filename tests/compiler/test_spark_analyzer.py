@@ -7,6 +7,8 @@ import pytest
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer, _renumbered
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 ROWS = """Project [id#1, w#2]
 +- Join Inner, (k#3 = k#4)
    :- Project [{one}]

@@ -55,6 +55,7 @@ def error(text: str, limit_s: float = 60, **modules: str) -> ProgramMessage:
     return message
 
 
+@pytest.mark.core
 def test_what_a_program_consists_of() -> None:
     found = program(
         BEGIN
@@ -109,12 +110,14 @@ def read(plan: bytes, monkeypatch: pytest.MonkeyPatch) -> BoundProgram:
     return BoundProgram.from_bytes(plan)
 
 
+@pytest.mark.core
 def test_the_plan_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     found = read(program(BEGIN + "stream.map(lambda x: 2 * x).print()\nenv.execute()\n").plan, monkeypatch)
     names = [step.name for chain in found.plan.chains for step in chain.steps]
     assert names == ["Source: Collection Source", "Map", "Sink: Print to Std. Out"]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("code", "states"),
     [
@@ -183,6 +186,7 @@ class Slow(Failing):
     assert next(each.states for each in found.operators if each.uid == "it") == states
 
 
+@pytest.mark.core
 def test_states_that_are_not_known_are_a_warning() -> None:
     text = """
 class Needs(KeyedProcessFunction):
@@ -200,6 +204,7 @@ env.execute()
     assert "drops none of them" in warning.message
 
 
+@pytest.mark.core
 def test_functions_are_closed_again_and_do_not_keep_what_they_opened() -> None:
     text = """
 class Opens(KeyedProcessFunction):
@@ -220,6 +225,7 @@ assert not hasattr(function, "name")
     assert program(BEGIN + text).operators
 
 
+@pytest.mark.core
 def test_fingerprints_are_the_same_in_each_run_and_follow_the_code() -> None:
     text = (
         BEGIN + "import helper\n"
@@ -236,6 +242,7 @@ def test_fingerprints_are_the_same_in_each_run_and_follow_the_code() -> None:
     assert {uid for uid, value in changed.items() if first[uid] != value} == {"a"}
 
 
+@pytest.mark.core
 def test_the_file_that_is_executed_is_the_main_module_and_finds_the_others() -> None:
     text = """
 import sys
@@ -256,6 +263,7 @@ assert package.inner.X == 1
     assert bind_streams(files).program.operators
 
 
+@pytest.mark.core
 def test_what_follows_execute_is_executed_as_well() -> None:
     text = (
         BEGIN + "stream.print()\nresult = env.execute('x')\nassert result.get_net_runtime() == 0\n"
@@ -264,11 +272,13 @@ def test_what_follows_execute_is_executed_as_well() -> None:
     assert program(text).name == "x"
 
 
+@pytest.mark.core
 def test_execute_async_binds_too() -> None:
     text = BEGIN + "stream.print()\nclient = env.execute_async('x')\nassert client.get_job_status().result().name == 'CREATED'\n"
     assert program(text).name == "x"
 
 
+@pytest.mark.core
 def test_an_error_has_its_place_and_the_traceback() -> None:
     message = error(BEGIN + "import helper\nhelper.fail(1)\n" + END, helper="def fail(x):\n    return x / 0  # why\n")
     assert message.file == "helper.py"
@@ -281,12 +291,14 @@ def test_an_error_has_its_place_and_the_traceback() -> None:
     assert str(message).startswith("helper.py: line 2, column 12: ")
 
 
+@pytest.mark.core
 def test_an_error_of_this_package_is_placed_at_the_call() -> None:
     message = error(BEGIN + "stream.key_by(\n    lambda x: x\n).assign_timestamps_and_watermarks(None)\n")
     assert (message.file, message.span and message.span.start_line) == ("program.py", 10)
     assert message.message.startswith("assign_timestamps_and_watermarks is not possible on a stream with keys")
 
 
+@pytest.mark.core
 def test_a_syntax_error_has_its_place() -> None:
     message = error("x = 1\ny = = 2\n")
     assert (message.file, message.error_type, message.span) == ("program.py", "Error parsing Python", Span(2, 5, 2, 5))
@@ -294,11 +306,13 @@ def test_a_syntax_error_has_its_place() -> None:
     assert "Traceback" not in message.message
 
 
+@pytest.mark.core
 def test_a_syntax_error_of_a_module() -> None:
     message = error("import helper\n", helper="def f(:\n  pass\n")
     assert (message.file, message.span and message.span.start_line) == ("helper.py", 1)
 
 
+@pytest.mark.core
 def test_a_module_that_is_not_there() -> None:
     message = error("import no_such_module.inner\n" + BEGIN + END, helper="")
     assert (message.file, message.span and message.span.start_line) == ("program.py", 1)
@@ -308,6 +322,7 @@ def test_a_module_that_is_not_there() -> None:
     assert "set_python_requirements()" in message.message
 
 
+@pytest.mark.core
 def test_a_module_of_its_own_requirements_is_imported_in_functions() -> None:
     program = "import no_such_module\n" + BEGIN + "env.set_python_requirements('requirements.txt')\n" + END
     message = error(program, helper="").message
@@ -315,6 +330,7 @@ def test_a_module_of_its_own_requirements_is_imported_in_functions() -> None:
     assert "Import no_such_module in the functions that use it" in message
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -352,6 +368,7 @@ def test_what_cannot_be_deployed(text: str, expected: str) -> None:
         bound(text)
 
 
+@pytest.mark.core
 def test_a_program_may_end_itself_after_it_was_executed() -> None:
     assert program(BEGIN + END + "import sys\nsys.exit(0)\n").operators
 
@@ -364,6 +381,7 @@ def test_a_program_that_does_not_end_has_a_time_limit() -> None:
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.core
 def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     text = f"""
@@ -374,20 +392,24 @@ pathlib.Path({str(pid)!r}).write_text(str(subprocess.Popen(['sleep', '600']).pid
     _wait_until(lambda: not Path(f"/proc/{pid.read_text()}").exists() or _is_zombie(pid.read_text()))
 
 
+@pytest.mark.core
 def test_threads_do_not_hold_up_the_end() -> None:
     assert program("import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n" + BEGIN + END).operators
 
 
+@pytest.mark.core
 def test_what_a_program_prints_is_shown_with_an_error() -> None:
     assert error("import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n1 / 0\n").message.endswith(
         "It printed:\nto stdout\nto stderr"
     )
 
 
+@pytest.mark.core
 def test_very_much_output_is_cut() -> None:
     assert len(error("print('x' * 5_000_000)\n1 / 0\n").message) < 30_000
 
 
+@pytest.mark.core
 def test_a_program_does_not_see_the_secrets_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "secret")
     monkeypatch.setenv("TZ", "Europe/Berlin")
@@ -398,6 +420,7 @@ def test_a_program_does_not_see_the_secrets_of_the_host(monkeypatch: pytest.Monk
     assert program(text.format(os.environ["HOME"]) + BEGIN + END).operators
 
 
+@pytest.mark.core
 def test_batch_mode_is_told_to_have_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     found = bound(BEGIN + "env.set_runtime_mode(RuntimeExecutionMode.BATCH)\n" + END)
     (warning,) = found.warnings
@@ -407,12 +430,14 @@ def test_batch_mode_is_told_to_have_no_effect(monkeypatch: pytest.MonkeyPatch) -
     assert bound(BEGIN + END).warnings == ()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("path", ["/etc/program.py", "../program.py", "a/../../program.py", ""])
 def test_files_stay_in_the_folder_of_the_program(path: str) -> None:
     with pytest.raises(ProgramErrors, match="leads out of the program's folder"):
         bind_streams((SourceFile(path, BEGIN + END),))
 
 
+@pytest.mark.core
 def test_what_a_program_needs_of_python() -> None:
     text = "env.set_python_requirements('requirements.txt')\nenv.add_python_file('lib')\n"
     files = (
@@ -437,6 +462,7 @@ def _wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.core
 def test_a_program_finds_its_arguments_on_its_command_line() -> None:
     text = """
 import argparse
@@ -454,6 +480,7 @@ env.execute(name)
     assert bind_streams(files, ("--name=-x 'ä'",)).program.name == "-x 'ä'"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [

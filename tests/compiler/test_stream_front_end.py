@@ -19,6 +19,8 @@ from airflow_pipelines.program.relations import ViewKind
 from airflow_pipelines.program.sources import ProgramSource, SourceFile
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 
+pytestmark = pytest.mark.core
+
 COUNTING = """
 from airflow_pipelines.datastream import Row, StreamExecutionEnvironment, Types
 from airflow_pipelines.datastream.functions import KeyedProcessFunction

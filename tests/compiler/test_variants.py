@@ -71,6 +71,7 @@ def test_what_is_taken_out_may_be_taken_apart_again(sessions: SparkSessions) -> 
     assert running.rows("g") == [(1, "y", 1, 30)]
 
 
+@pytest.mark.core
 def test_a_field_that_cannot_be_grouped_by_is_named(sessions: SparkSessions) -> None:
     text = "create table t (v variant); create view g as select v['l'][1] as q, count(*) as n from t group by v['l'][1];"
     with pytest.raises(ProgramErrors) as caught:
@@ -81,6 +82,7 @@ def test_a_field_that_cannot_be_grouped_by_is_named(sessions: SparkSessions) -> 
     assert SourceText(text).slice(message.span).startswith("v['l'][1]")
 
 
+@pytest.mark.core
 def test_timestamps_are_milliseconds_as_numbers(sessions: SparkSessions) -> None:
     running = Running(
         """create table t (id int primary key, ts timestamp, n bigint);

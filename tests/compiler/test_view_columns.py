@@ -8,6 +8,8 @@ from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 
+pytestmark = pytest.mark.core
+
 EDGES = "create table edges (x int, y int);\n"
 CLOSURE = """declare recursive view c(x int, y int);
 create view c as select x, y from edges union select c.x, e.y from c join edges e on c.y = e.x;

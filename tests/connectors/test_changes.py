@@ -14,6 +14,8 @@ from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 
+pytestmark = pytest.mark.core
+
 MIXED = """
 SELECT id % 11 AS k, CAST(id AS STRING) AS s, IF(id % 3 = 0, NULL, interval '7' month) AS m,
   parse_json(CAST(id % 5 AS STRING)) AS v, map('a', id) AS mm, named_struct('x', id % 7) AS st, array(id % 2) AS l,

@@ -21,6 +21,7 @@ from tests.connectors.relations import col, relation
 
 
 @pytest.mark.usefixtures("sqlite_connector")
+@pytest.mark.core
 class TestSqliteOutput(OutputConformance):
     @pytest.fixture
     def case(self, tmp_path: Path, sqlite_connector: None, monkeypatch: pytest.MonkeyPatch) -> OutputCase:
@@ -29,6 +30,7 @@ class TestSqliteOutput(OutputConformance):
         return SqliteCase(tmp_path)
 
 
+@pytest.mark.core
 @pytest.mark.usefixtures("sqlite_connector")
 def test_its_names_and_refusals_are_those_of_any_connector() -> None:
     assert "sqlite_output" in connector_names(ConnectorDirection.OUTPUT)

@@ -30,6 +30,7 @@ create materialized view clocked as select x, now() as at_time from t;
 """
 
 
+@pytest.mark.core("airflow_pipelines", slow_because="it waits for idleness")
 def test_completion_and_idleness(sdk: Sdk, tmp_path: Path) -> None:
     (tmp_path / "followed.csv").write_text("1\n")
     # Without the connector that never ends.

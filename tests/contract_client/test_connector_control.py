@@ -102,6 +102,7 @@ def test_inputs_start_in_order_and_by_hand(deploy: Deploy, served_url: str) -> N
         assert answered.status_code == status, answered.text
 
 
+@pytest.mark.core
 def test_metrics_of_connectors(deploy: Deploy) -> None:
     pipeline = deploy(
         f"create table t (id bigint) with ('connectors' = '{declared(rows(5, name='c'))}');"

@@ -66,6 +66,7 @@ def test_five_numbers_are_forty_bytes(deploy: Deploy) -> None:
     assert (metrics.total_input_records, metrics.total_input_bytes) == (1, 40)
 
 
+@pytest.mark.core("transport")
 @pytest.mark.parametrize(
     ("connector", "text"),
     [

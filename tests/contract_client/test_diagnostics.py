@@ -142,6 +142,7 @@ def glance(foreign: FelderaClient, name: str) -> dict[str, Any]:
     return {**shown, "now": answer["now"]}
 
 
+@pytest.mark.core
 def test_events_of_the_service(foreign: FelderaClient) -> None:
     newest = foreign.get_cluster_events()[0]
     assert newest["all_healthy"] is True

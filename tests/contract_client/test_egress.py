@@ -37,6 +37,7 @@ def opened(foreign: FelderaClient, pipeline_name: str) -> Callable[..., requests
     return open_stream
 
 
+@pytest.mark.core
 def test_streams_and_the_statistics_of_outputs(
     deploy: Callable[..., Pipeline], opened: Callable[..., requests.Response], tmp_path: Path
 ) -> None:

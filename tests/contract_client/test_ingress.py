@@ -27,6 +27,7 @@ create table blobs (bytes varbinary) with ('materialized' = 'true');
 """
 
 
+@pytest.mark.core
 def test_formats(deploy: Deploy, served_url: str) -> None:
     pipeline = deploy(PROGRAM)
     url = f"{served_url}/v0/pipelines/{pipeline.name}"

@@ -137,6 +137,7 @@ def test_errors_reach_the_client(foreign: FelderaClient, pipeline_name: str) -> 
     assert caught.value.error_code == "PipelineInteractionNotDeployed"
 
 
+@pytest.mark.core
 def test_a_hash_of_a_query(deploy: Callable[..., Pipeline]) -> None:
     pipeline = deploy("create table t (i int) with ('materialized' = 'true');")
     empty = pipeline.query_hash("select * from t")

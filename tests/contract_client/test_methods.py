@@ -106,6 +106,7 @@ def test_frames_and_connectors(sdk: Sdk, program: str) -> None:
     ]
 
 
+@pytest.mark.core("airflow_pipelines")
 def test_checkpoints_by_number(sdk: Sdk, program: str, tmp_path: Path) -> None:
     sync = {"backend": {"name": "file", "config": {"sync": {"bucket": str(tmp_path / "bucket")}}}}
     pipeline = sdk.builder(program, storage=sdk.module.Storage(config=sync)).create()

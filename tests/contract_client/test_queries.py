@@ -38,6 +38,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.core
 def test_programs_and_queries(deploy: Callable[..., Pipeline], served_url: str, tmp_path: Path) -> None:
     pipeline = deploy(SQL)
     listener = pipeline.listen("w")

@@ -110,6 +110,7 @@ def test_from_creation_to_a_failed_step(
     assert pipeline.storage_status() == StorageStatus.INUSE
 
 
+@pytest.mark.core
 def test_the_description_of_a_program_has_its_dataflow_when_asked(foreign: FelderaClient) -> None:
     assert foreign.validate_program(SQL)["Success"]["program_info"]["dataflow"] is None
     nodes = foreign.validate_program(SQL, ir=True)["Success"]["program_info"]["dataflow"]["mir"]

@@ -24,6 +24,7 @@ def total(pipeline: Pipeline) -> list[dict[str, Any]]:
     return list(pipeline.query("select * from total"))
 
 
+@pytest.mark.core
 def test_transactions_from_start_to_commit(deploy: Callable[..., Pipeline]) -> None:
     pipeline = deploy(SQL)
     pipeline.input_json("t", {"id": 1, "v": 1})

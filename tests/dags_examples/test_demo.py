@@ -86,6 +86,7 @@ def test_what_is_missing_is_said_before_anything_starts(
     assert not (tmp_path / ".demo").exists()
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_a_command_that_fails_is_told_with_its_reason_and_the_logs_place(tmp_path: Path) -> None:
     folders = demo.Folders(tmp_path)

@@ -98,6 +98,7 @@ def test_the_stream_program_is_no_dag_file_and_comes_with_what_it_imports(bag: D
     assert modify.streams.files is None, "only the arguments change"
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_a_changed_limit_changes_one_operator_of_the_stream_program(bag: DagBag) -> None:
     files = stream_files(bag.dags["fraud_stream"].get_task("deploy").streams.files)

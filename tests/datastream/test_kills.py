@@ -63,6 +63,7 @@ env.execute()
 """.replace("KEYS", str(KEYS))
 
 
+@pytest.mark.core("while it runs")
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("interval", "kills", "at_least"),

@@ -38,6 +38,7 @@ def _fresh(running: Running) -> Running:
     return running
 
 
+@pytest.mark.core
 def test_chained_views_follow_a_change_and_have_sparks_scale(grades: Running) -> None:
     running = _fresh(grades)
     first = running.step(
@@ -55,6 +56,7 @@ def test_chained_views_follow_a_change_and_have_sparks_scale(grades: Running) ->
     assert emitted(gone, "avg_grade_enriched") == [("Alice", "algebra", Decimal("93.50"), -1)]
 
 
+@pytest.mark.core
 def test_a_total_has_one_row_from_the_first_step_on(grades: Running) -> None:
     running = _fresh(grades)
     assert emitted(running.step(), "total") == [(0, None, 1)]
@@ -63,6 +65,7 @@ def test_a_total_has_one_row_from_the_first_step_on(grades: Running) -> None:
     assert emitted(running.delete("grades", (1, "x", Decimal(1), DAY)), "total") == [(0, None, 1), (1, Decimal("1.00"), -1)]
 
 
+@pytest.mark.core
 def test_readers_see_a_step_only_when_it_is_published(grades: Running) -> None:
     running = _fresh(grades)
     step = running.circuit.step([running.changes("students", (1, "Alice"))])
@@ -73,6 +76,7 @@ def test_readers_see_a_step_only_when_it_is_published(grades: Running) -> None:
     assert running.circuit.relation("students", before).count() == 0
 
 
+@pytest.mark.core
 def test_a_view_bootstrapped_later_gets_its_full_contents_and_others_emit_nothing(grades: Running, sessions: SparkSessions) -> None:
     running = _fresh(grades)
     running.step(running.changes("students", (1, "Alice")), running.changes("grades", (1, "a", Decimal(80), DAY)))
@@ -91,6 +95,7 @@ def test_a_view_bootstrapped_later_gets_its_full_contents_and_others_emit_nothin
     assert emitted(after, "avg_grade") == [(1, "b", Decimal("60.00"), 1)]
 
 
+@pytest.mark.core
 def test_a_failing_step_names_view_and_condition_and_leaves_nothing(sessions: SparkSessions) -> None:
     running = Running(
         "create table t (a int, b int) with ('materialized' = 'true'); create view ratio as select a div b as r from t;", sessions
@@ -106,6 +111,7 @@ def test_a_failing_step_names_view_and_condition_and_leaves_nothing(sessions: Sp
     assert emitted(running.insert("t", (9, 3)), "ratio") == [(3, 1)]
 
 
+@pytest.mark.core
 def test_many_small_steps_leave_few_batches(sessions: SparkSessions) -> None:
     running = Running("create table t (a int) with ('materialized' = 'true');", sessions)
     for number in range(30):
@@ -115,6 +121,7 @@ def test_many_small_steps_leave_few_batches(sessions: SparkSessions) -> None:
     assert running.rows("t") == sorted(((number,) for number in range(30)), key=repr)
 
 
+@pytest.mark.core
 def test_compaction_leaves_one_batch_of_everything(grades: Running) -> None:
     running = _fresh(grades)
     for number in range(3):
@@ -131,6 +138,7 @@ def test_compaction_leaves_one_batch_of_everything(grades: Running) -> None:
     assert emitted(after, "total") == [(3, Decimal("270.00"), -1), (4, Decimal("340.00"), 1)]
 
 
+@pytest.mark.core
 def test_types_that_cannot_be_grouped_simply(sessions: SparkSessions) -> None:
     running = Running(
         "create table t (k int not null primary key, m map<varchar, int>, l int array);"
@@ -145,11 +153,13 @@ def test_types_that_cannot_be_grouped_simply(sessions: SparkSessions) -> None:
     assert emitted(running.insert("t", (1, {"a": 2}, [1])), "v") == []
 
 
+@pytest.mark.core
 def test_an_unknown_strategy_is_refused(grades: Running) -> None:
     with pytest.raises(ValueError, match="auto, incremental, full"):
         Circuit(grades.program, grades.sessions, grades.store, "fast")
 
 
+@pytest.mark.core
 def test_a_total_of_non_linear_aggregates_starts_over_nothing(sessions: SparkSessions) -> None:
     running = Running(
         "create table t (a int, o boolean); create view v as select max(a) as m, count(*) filter (where o) as n from t;", sessions
@@ -159,6 +169,7 @@ def test_a_total_of_non_linear_aggregates_starts_over_nothing(sessions: SparkSes
     assert emitted(running.delete("t", (5, None)), "v") == [(3, 1, 1), (5, 1, -1)]
 
 
+@pytest.mark.core(slow_because="it merges batches many times")
 def test_an_update_that_leaves_the_number_of_rows_survives_merging(grades: Running) -> None:
     running = _fresh(grades)
     running.insert("grades", (1, "algebra", Decimal(10), DAY), (2, "algebra", Decimal(50), DAY))
@@ -180,6 +191,7 @@ def test_an_update_that_leaves_the_number_of_rows_survives_merging(grades: Runni
     assert emitted(step, "total") == [(2, Decimal("74.00"), -1), (3, Decimal("100.00"), 1)]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("views", [{"avg_grade"}, {"avg_grade_enriched"}, {"total"}, {"avg_grade", "total"}])
 def test_bootstrapping_any_views_gives_their_contents(grades: Running, views: set[str]) -> None:
     running = _fresh(grades)
@@ -199,6 +211,7 @@ def test_bootstrapping_any_views_gives_their_contents(grades: Running, views: se
     assert emitted(after, "avg_grade_enriched") == [("Bob", "b", Decimal("70.00"), -1), ("Bob", "b", Decimal("80.00"), 1)]
 
 
+@pytest.mark.core
 def test_a_step_asks_spark_equally_often_however_many_came_before(grades: Running) -> None:
     running = _fresh(grades)
     running.insert("students", *((number, f"n{number}") for number in range(20)))
@@ -225,6 +238,7 @@ create view others as select k from shown union all select k from plain;
 """
 
 
+@pytest.mark.core
 def test_what_nobody_can_need_again_is_not_kept(sessions: SparkSessions) -> None:
     running = Running(EVENTS, sessions)
     for name in ("counted", "shown", "plain"):

@@ -35,6 +35,7 @@ def running(sessions: SparkSessions) -> Running:
     return running
 
 
+@pytest.mark.core
 def test_one_row_of_many(running: Running) -> None:
     rows = [(1, at, str(at)) for at in range(100)]
     rows[47] = (1, 7, "seven")
@@ -47,6 +48,7 @@ def test_one_row_of_many(running: Running) -> None:
     assert failed.value.expression == "CAST(t.s AS INT)"
 
 
+@pytest.mark.core
 def test_the_row_of_the_side_of_a_join_that_changed(running: Running) -> None:
     running.insert("t", (3, 5, "5"))
     with pytest.raises(StepError) as failed:
@@ -56,6 +58,7 @@ def test_the_row_of_the_side_of_a_join_that_changed(running: Running) -> None:
     assert (failed.value.failing_row.relation, failed.value.failing_row.row) == ("u", {"k": 3, "b": 0})
 
 
+@pytest.mark.core
 def test_what_no_single_row_is_to_blame_for(sessions: SparkSessions) -> None:
     running = Running("create table t (a bigint); create view total as select sum(a) as a from t;", sessions)
     with pytest.raises(StepError) as failed:
@@ -112,6 +115,7 @@ def test_a_java_error_is_told_with_its_cause(sessions: SparkSessions) -> None:
     assert failed.failing_row.row == {"k": 1, "a": 1, "s": "<a/>"}
 
 
+@pytest.mark.core
 def test_a_condition_of_sparks_is_told_with_what_caused_it(sessions: SparkSessions) -> None:
     failed = failing(sessions, "regexp_replace(s, '(', 'x')", (1, 1, "a"))
     assert failed.condition == "INVALID_PARAMETER_VALUE.PATTERN"
@@ -121,11 +125,13 @@ def test_a_condition_of_sparks_is_told_with_what_caused_it(sessions: SparkSessio
     assert "PatternSyntaxException" in failed.trace
 
 
+@pytest.mark.core
 def test_what_the_message_explains_has_no_stack(sessions: SparkSessions) -> None:
     failed = failing(sessions, "k div a", (1, 0, "a"))
     assert (failed.condition, failed.trace) == ("DIVIDE_BY_ZERO", None)
 
 
+@pytest.mark.core
 def test_the_row_is_the_one_that_the_message_is_about(sessions: SparkSessions) -> None:
     rows = [(at, at, "x") for at in range(12)] + [(12, 13, "x"), (13, 5, "x"), (14, 13, "y")]
     failed = failing(sessions, "unlucky(a)", *rows)
@@ -137,12 +143,14 @@ def test_the_row_is_the_one_that_the_message_is_about(sessions: SparkSessions) -
     assert f"'{failed.failing_row.row['s']}'" in failed.message
 
 
+@pytest.mark.core
 def test_no_row_is_named_for_an_error_of_several_rows(sessions: SparkSessions) -> None:
     failed = failing(sessions, "alone(a)", *[(at, at, "x") for at in range(3)])
     assert "too many at once" in failed.message
     assert failed.failing_row is None
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("count", [1, 3])
 def test_no_row_is_named_for_an_error_that_does_not_come_again(sessions: SparkSessions, tmp_path: Path, count: int) -> None:
     marker = tmp_path / "marker"
@@ -152,6 +160,7 @@ def test_no_row_is_named_for_an_error_that_does_not_come_again(sessions: SparkSe
     assert failed.failing_row is None
 
 
+@pytest.mark.core
 def test_no_row_is_named_for_another_error_of_the_same_condition(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error that comes with the row alone is compared with what the step failed with, word for word."""
     true_error = evaluation.step_error

@@ -63,6 +63,7 @@ def test_together_tables_have_no_more_than_all_of_it() -> None:
     assert memory.excess == -100
 
 
+@pytest.mark.core
 def test_the_room_follows_from_the_heap(sessions: SparkSessions) -> None:
     memory = held_memory(sessions.small.sparkContext)
     assert memory is held_memory(sessions.large.sparkContext)
@@ -87,6 +88,7 @@ def _expected(rows: list[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
+@pytest.mark.core
 def test_what_is_not_small_stays_in_memory_while_there_is_room(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _given(1 << 20, sessions, monkeypatch)
     rows = [(1, "a"), (2, "a"), (3, "b"), (4, None)]
@@ -98,6 +100,7 @@ def test_what_is_not_small_stays_in_memory_while_there_is_room(sessions: SparkSe
     assert {name: running.rows(name) for name in ("t", "doubled", "pairs")} == _expected(rows)
 
 
+@pytest.mark.core
 def test_what_finds_no_room_goes_to_files(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _given(0, sessions, monkeypatch)
     rows = [(1, "a"), (2, "a"), (3, "b"), (4, None)]
@@ -106,6 +109,7 @@ def test_what_finds_no_room_goes_to_files(sessions: SparkSessions, monkeypatch: 
     assert {name: running.rows(name) for name in ("t", "doubled", "pairs")} == _expected(rows)
 
 
+@pytest.mark.core
 def test_the_largest_trace_makes_room_when_it_gets_tight(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _given(16_000, sessions, monkeypatch)
     rows = [(k, f"{k}" * 10) for k in range(20)]
@@ -123,6 +127,7 @@ def test_the_largest_trace_makes_room_when_it_gets_tight(sessions: SparkSessions
     assert {name: running.rows(name) for name in ("t", "doubled", "pairs")} == _expected(rows[10:])
 
 
+@pytest.mark.core
 def test_a_result_with_more_rows_than_fit_goes_to_files_whole(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _given(40_000, sessions, monkeypatch)
     context = running.circuit._context({})
@@ -162,6 +167,7 @@ create materialized view counts as select k, count(*) as n from t group by k;
 COMPUTED = "create materialized view longer as select concat(s, '!') as s from t;"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("views", "held_bytes", "computed_rows", "writes"),
     [

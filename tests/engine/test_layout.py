@@ -15,6 +15,8 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.another_release import another_release
 from tests.engine.programs import Running, emitted
 
+pytestmark = pytest.mark.core
+
 PROGRAM = """
 create table t (k int, v int);
 create materialized view sums as select k, sum(v) as s from t group by k;

@@ -39,6 +39,7 @@ def batches(running: Running) -> list[list[TableChanges]]:
     ]
 
 
+@pytest.mark.core("small")
 @pytest.mark.parametrize("size", ["small", "mixed", "large"])
 def test_it_is_the_step_over_all_changes(sessions: SparkSessions, size: str) -> None:
     runs = [Running(PROGRAM, sessions, limits=SIZES[size]) for _ in range(2)]

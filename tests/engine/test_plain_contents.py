@@ -19,6 +19,8 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running
 
+pytestmark = pytest.mark.core
+
 PROGRAM = """
 create table item (k int, s varchar, d double, c decimal(38, 2), m interval month) with ('materialized' = 'true');
 create table nested (k int, a int array) with ('materialized' = 'true');

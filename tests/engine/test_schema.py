@@ -15,6 +15,8 @@ from airflow_pipelines.program.relations import Column
 if TYPE_CHECKING:
     from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 ALL = RelationSchema(
     "all_types",
     tuple(

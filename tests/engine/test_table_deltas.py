@@ -33,6 +33,7 @@ def truncating(changes: TableChanges) -> TableChanges:
     return replace(changes, truncates=True)
 
 
+@pytest.mark.core("mixed", "small")
 def test_only_the_difference_is_seen(running: Running) -> None:
     running.insert("keyed", (1, "a"), (2, "a"), (3, "b"), (4, "c"))
     running.insert("bag", (1, "x"), (1, "x"), (2, None))
@@ -47,6 +48,7 @@ def test_only_the_difference_is_seen(running: Running) -> None:
     assert all(delta.rows == 0 for delta in same.table_deltas.values())
 
 
+@pytest.mark.core("mixed", "small")
 def test_what_comes_before_and_after_in_the_same_step(running: Running) -> None:
     running.insert("keyed", (1, "a"), (2, "b"))
     running.step(
@@ -69,6 +71,7 @@ def test_what_comes_before_and_after_in_the_same_step(running: Running) -> None:
     assert running.rows("bag") == []
 
 
+@pytest.mark.core("mixed", "small")
 def test_within_a_transaction(running: Running) -> None:
     running.insert("keyed", (1, "a"), (2, "b"))
     pending = Pending()
@@ -85,6 +88,7 @@ def test_within_a_transaction(running: Running) -> None:
     assert emitted(step, "names") == [("a", 1, -1), ("d", 1, 1)]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(("table", "why"), [("log", "append-only"), ("late", "forgets old rows")])
 def test_tables_whose_rows_are_not_all_known_are_not_truncated(sessions: SparkSessions, table: str, why: str) -> None:
     running = Running(PROGRAM, sessions)

@@ -21,6 +21,8 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore, Verificatio
 from airflow_pipelines.engine.storage.errors import DamagedError, StorageError, StorageProblem
 from airflow_pipelines.engine.trace import Trace
 
+pytestmark = pytest.mark.core
+
 SCHEMA = weighted(
     StructType([StructField("id", LongType()), StructField("name", StringType()), StructField("price", DecimalType(5, 2))])
 )

@@ -74,6 +74,7 @@ def test_test_connection_gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_test_connection_says_what_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     app = FastAPI()

@@ -16,6 +16,8 @@ from airflow.sdk import Connection
 from airflow_pipelines.hooks.spark import HostSubmitHook, SparkConnectionSubmitter, dedicated_hosts
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest
 
+pytestmark = pytest.mark.core
+
 
 def connection(host: str, conn_id: str = "spark", **extra: Any) -> Connection:
     return Connection(conn_id=conn_id, conn_type="spark", host=host, extra=json.dumps(extra))

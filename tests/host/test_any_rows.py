@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from airflow_pipelines.connectors.http import parse_ingress
@@ -32,6 +33,7 @@ CREATE MATERIALIZED VIEW joined AS SELECT x.k, y.r FROM t AS x LEFT JOIN t AS y 
 """
 
 
+@pytest.mark.core
 def test_records_of_any_kind_never_stop_a_pipeline(make: Callable[..., Pipeline], warm_host: InProcessHost) -> None:
     pipeline = make(PROGRAM)
     pipeline.start()

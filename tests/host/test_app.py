@@ -11,6 +11,8 @@ from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.host import fleet
 from tests.inprocess_host import InProcessHost
 
+pytestmark = pytest.mark.core
+
 
 @pytest.fixture
 def http(warm_host: InProcessHost) -> httpx.Client:

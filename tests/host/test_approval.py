@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fixtures.sdk import eventually
 from tests.host.driver import MORE, PROGRAM, ROWS, TOTALS, Make, totals
 
 
+@pytest.mark.core
 def test_a_changed_program_awaits_approval_and_keeps_what_it_can(make: Make) -> None:
     pipeline = make()
     pipeline.start()
@@ -72,6 +75,7 @@ def test_a_change_after_a_kill_without_checkpoint_still_needs_approval(make: Mak
     assert pipeline.query("SELECT * FROM most") == [{"v": 25}]
 
 
+@pytest.mark.core
 def test_rejected_changes_end_the_start_and_keep_the_checkpoint(make: Make) -> None:
     pipeline = make()
     pipeline.start()
@@ -88,6 +92,7 @@ def test_rejected_changes_end_the_start_and_keep_the_checkpoint(make: Make) -> N
     assert pipeline.query("SELECT * FROM most") == [{"v": 25}]
 
 
+@pytest.mark.core
 def test_white_space_and_comments_are_no_change(make: Make) -> None:
     pipeline = make()
     pipeline.start()

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.engine.another_release import another_release, release_without_canonical_form
 from tests.host.driver import Pipeline
 
@@ -39,6 +41,7 @@ def saved_by_another_release(make: Make, sink: Path) -> Pipeline:
     return pipeline
 
 
+@pytest.mark.core
 def test_views_that_are_kept_in_another_way_are_evaluated_anew_unseen(make: Make, tmp_path: Path) -> None:
     sink = tmp_path / "out.csv"
     pipeline = saved_by_another_release(make, sink)

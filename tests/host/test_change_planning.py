@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.host.driver import Pipeline
 
@@ -91,6 +92,7 @@ def test_a_plan_is_what_approval_shows_and_does_not_touch_the_running_pipeline(m
     assert "view renamed took over the contents of counts" in pipeline.log
 
 
+@pytest.mark.core
 def test_a_plan_names_all_that_refuses_a_change(make: Make) -> None:
     pipeline = make(BEFORE)
     pipeline.start()
@@ -107,6 +109,7 @@ def test_a_plan_names_all_that_refuses_a_change(make: Make) -> None:
     assert pipeline.query("SELECT * FROM counts") == [{"x": 1, "n": 1}]
 
 
+@pytest.mark.core
 def test_a_view_that_is_renamed_sends_its_contents_to_its_outputs(make: Make, tmp_path: Any) -> None:
     sink = tmp_path / "out.csv"
     out = [{"name": "out", "transport": {"name": "file_output", "config": {"path": str(sink)}}, "format": {"name": "csv"}}]
@@ -131,6 +134,7 @@ CREATE MATERIALIZED VIEW top AS SELECT x, y * 2 AS y FROM passing;
 SUMMIT = CHAIN.replace("VIEW top", "VIEW summit")
 
 
+@pytest.mark.core(slow_because="a program is changed several times")
 def test_a_view_is_not_evaluated_through_views_without_contents_from_rows_that_are_gone(make: Make) -> None:
     pipeline = make(CHAIN)
     pipeline.start()
@@ -168,6 +172,7 @@ CREATE MATERIALIZED VIEW ys AS SELECT y, COUNT(*) AS n FROM kept GROUP BY y;
     assert pipeline.query("SELECT * FROM summit ORDER BY x, y") == summit
 
 
+@pytest.mark.core
 def test_two_programs_are_compared_without_a_pipeline(make: Make) -> None:
     pipeline = make(BEFORE)
     new = BEFORE.replace("n > 1", "n > 2")

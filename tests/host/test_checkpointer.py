@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.host.driver import ROWS, TOTALS, Make, totals
 
 
@@ -28,6 +30,7 @@ def test_a_graceful_stop_and_a_start_go_on_where_they_were(make: Make) -> None:
     assert totals(pipeline)[1] == {"name": "b", "total": 26, "n": 2}
 
 
+@pytest.mark.core
 def test_after_a_checkpoint_a_kill_goes_back_to_it(make: Make) -> None:
     pipeline = make()
     pipeline.start()
@@ -41,6 +44,7 @@ def test_after_a_checkpoint_a_kill_goes_back_to_it(make: Make) -> None:
         pipeline.kill()
 
 
+@pytest.mark.core
 def test_a_token_says_whether_a_kill_can_lose_its_rows_and_a_checkpoint_makes_them_durable(make: Make) -> None:
     pipeline = make()
     pipeline.start()
@@ -65,6 +69,7 @@ def test_a_token_says_whether_a_kill_can_lose_its_rows_and_a_checkpoint_makes_th
     assert pipeline.query("SELECT COUNT(*) AS n FROM t") == [{"n": 2}], "the third was promised nothing"
 
 
+@pytest.mark.core
 def test_without_storage_there_is_no_checkpoint_and_no_graceful_stop(make: Make) -> None:
     pipeline = make(storage=False)
     pipeline.start()

@@ -7,7 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import pytest
+
 from tests.host.driver import Pipeline
+
+pytestmark = pytest.mark.core
 
 Make = Callable[..., Pipeline]
 

@@ -35,6 +35,7 @@ def program(*connectors: dict[str, object], sink: Path | None = None) -> str:
     )
 
 
+@pytest.mark.core
 def test_files_are_read_to_their_end_and_not_again(make: Make, tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("1\n2\nthree\n4\n")
@@ -60,6 +61,7 @@ def test_files_are_read_to_their_end_and_not_again(make: Make, tmp_path: Path) -
     assert pipeline.get("tables/t/connectors/c/stats").json()["metrics"]["num_parse_errors"] == 1
 
 
+@pytest.mark.core
 def test_a_missing_file_kills_the_connector_and_not_the_pipeline(make: Make, tmp_path: Path) -> None:
     good = tmp_path / "good.csv"
     good.write_text("1\n")
@@ -77,6 +79,7 @@ def test_a_missing_file_kills_the_connector_and_not_the_pipeline(make: Make, tmp
     assert not pipeline.stats()["global_metrics"]["pipeline_complete"]
 
 
+@pytest.mark.core
 def test_paused_connectors_and_start_after(make: Make, tmp_path: Path) -> None:
     first, second, third = (tmp_path / name for name in ("first.csv", "second.csv", "third.csv"))
     first.write_text("1\n")
@@ -128,6 +131,7 @@ def test_made_up_rows_come_once_over_kills(make: Make) -> None:
     assert counts["rs"] > 39_900
 
 
+@pytest.mark.core
 def test_a_rate_holds_while_a_pipeline_runs(make: Make) -> None:
     pipeline = make(f"CREATE TABLE t (id BIGINT) {connectors(made_up('c', [{'rate': 20, 'worker_chunk_size': 2}]))};")
     pipeline.start()
@@ -140,6 +144,7 @@ def test_a_rate_holds_while_a_pipeline_runs(make: Make) -> None:
     assert not stats["global_metrics"]["pipeline_complete"]
 
 
+@pytest.mark.core
 def test_declarations_that_compile_and_cannot_start(make: Make) -> None:
     kafka = {"name": "k", "transport": {"name": "nats_input", "config": {"subject": "x"}}, "format": {"name": "avro"}}
     for declared, code, text in (
@@ -178,6 +183,7 @@ def from_url(name: str, url: str, **options: object) -> dict[str, object]:
     return {"name": name, "transport": {"name": "url_input", "config": {"path": url}}, "format": {"name": "csv"}, **options}
 
 
+@pytest.mark.core
 def test_urls_and_inputs_without_rows_and_what_waits_for_them(make: Make, web: str) -> None:
     empty = {"name": "empty", "transport": {"name": "empty_input"}, "labels": "first", "paused": True}
     good = from_url("good", f"{web}/data.csv", start_after="first", labels=["second"])
@@ -199,6 +205,7 @@ def test_urls_and_inputs_without_rows_and_what_waits_for_them(make: Make, web: s
     assert read["health"]["status"] == "Healthy"
 
 
+@pytest.mark.core
 def test_deletes_that_are_taken_as_inserts(make: Make, tmp_path: Path) -> None:
     data = tmp_path / "data.json"
     data.write_text('{"insert": {"x": 1}}\n{"delete": {"x": 1}}\n')
@@ -250,6 +257,7 @@ def wait_for_lines(path: Path, count: int) -> None:
         assert time.monotonic() < deadline
 
 
+@pytest.mark.core
 def test_a_buffer_is_written_as_one_batch(make: Make, tmp_path: Path) -> None:
     soon, late = tmp_path / "soon.csv", tmp_path / "late.csv"
     buffered = {"enable_output_buffer": True, "max_output_buffer_size_records": 4}
@@ -281,6 +289,7 @@ def test_a_buffer_is_written_as_one_batch(make: Make, tmp_path: Path) -> None:
     assert pipeline.query("SELECT COUNT(*) AS n FROM v") == [{"n": 3}]
 
 
+@pytest.mark.core
 def test_what_a_buffer_kept_is_written_once_over_kills(make: Make, tmp_path: Path) -> None:
     soon, late = tmp_path / "soon.csv", tmp_path / "late.csv"
     buffered = {"enable_output_buffer": True, "max_output_buffer_size_records": 3}
@@ -315,6 +324,7 @@ def test_what_a_buffer_kept_is_written_once_over_kills(make: Make, tmp_path: Pat
     assert new.read_text().splitlines() == contents
 
 
+@pytest.mark.core
 def test_what_a_target_has_of_a_buffer_does_not_come_again_after_a_kill(make: Make, tmp_path: Path) -> None:
     """Less time passes between steps that are replayed: in one batch would be what the first run has written in parts."""
     folder = tmp_path / "log"
@@ -352,6 +362,7 @@ def test_what_a_target_has_of_a_buffer_does_not_come_again_after_a_kill(make: Ma
     assert rows() == {"0,2": 1}
 
 
+@pytest.mark.core
 def test_a_buffer_waits_no_longer_than_it_may(make: Make, tmp_path: Path) -> None:
     path, data = tmp_path / "out.csv", tmp_path / "data.csv"
     buffered = {"enable_output_buffer": True, "max_output_buffer_time_millis": 300}
@@ -373,6 +384,7 @@ def test_a_buffer_waits_no_longer_than_it_may(make: Make, tmp_path: Path) -> Non
     assert (tmp_path / "end.csv").read_text() == "1,1\n2,1\n"
 
 
+@pytest.mark.core
 def test_an_output_may_begin_with_the_contents_of_its_view(make: Make, tmp_path: Path) -> None:
     first, second, third = (tmp_path / f"{name}.csv" for name in ("first", "second", "third"))
     pipeline = make(views(output(first, send_snapshot=True)))
@@ -409,6 +421,7 @@ def test_an_output_may_begin_with_the_contents_of_its_view(make: Make, tmp_path:
     assert "'send_snapshot' needs a view whose contents are kept" in stopped.error["message"]
 
 
+@pytest.mark.core
 def test_what_a_file_misses_is_known_after_the_next_start(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "v.json"
     declared = [{"name": "out", "transport": {"name": "file_output", "config": {"path": str(path)}}, "format": {"name": "json"}}]
@@ -435,6 +448,7 @@ def test_what_a_file_misses_is_known_after_the_next_start(make: Make, tmp_path: 
     assert [json.loads(line) for line in path.read_text().splitlines()] == [{"insert": {"x": 1}}, {"insert": {"x": 3}}]
 
 
+@pytest.mark.core
 def test_two_pipelines_do_not_write_one_file(make: Make, tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     first, second = make(program(sink=path)), make(program(sink=path))

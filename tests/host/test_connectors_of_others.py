@@ -12,6 +12,7 @@ from tests.connectors.conformance.sqlite_case import SqliteCase
 from tests.host.driver import Make
 
 
+@pytest.mark.core
 @pytest.mark.usefixtures("sqlite_connector")
 def test_a_pipeline_writes_through_it(make: Make, tmp_path: Path) -> None:
     case = SqliteCase(tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.host.driver import ROWS, TOTALS, Make, totals
 
 
@@ -25,6 +27,7 @@ def test_committed_steps_survive_every_kill_without_a_checkpoint(make: Make) -> 
     assert pipeline.stats()["global_metrics"]["total_processed_records"] == 3
 
 
+@pytest.mark.core
 def test_exactly_once_replays_what_came_after_the_checkpoint(make: Make) -> None:
     pipeline = make(fault_tolerance={"model": "exactly_once", "checkpoint_interval_secs": 60})
     pipeline.start()

@@ -59,6 +59,7 @@ def test_queries_are_begun_once_for_each_form(sessions: SparkSessions, log: Pipe
     assert "failed" not in (tmp_path / "pipeline.log").read_text()
 
 
+@pytest.mark.core
 def test_a_query_that_fails_is_in_the_log(sessions: SparkSessions, log: PipelineLog, tmp_path: Path) -> None:
     running = Running("create table t (id int) with ('materialized' = 'true')", sessions, limits=FILES)
     running.insert("t", *((number,) for number in range(20)))

@@ -7,6 +7,8 @@ from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.sources import ProgramSource, SourceFile
 
+pytestmark = pytest.mark.core
+
 TEXT = """create table t (id int, at timestamp lateness interval 1 hour);
 create table u (id int);
 create view v as select * from t;

@@ -22,6 +22,8 @@ from airflow_pipelines.host import bounds, http_server
 from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.host.server import DataPlane
 
+pytestmark = pytest.mark.core
+
 QUICK_S = 0.3
 
 

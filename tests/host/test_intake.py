@@ -6,8 +6,12 @@ import json
 import threading
 import time
 
+import pytest
+
 from tests.host.driver import Make, totals
 from tests.inprocess_host import InProcessHost
+
+pytestmark = pytest.mark.core
 
 
 def test_requests_that_wait_together_share_a_step(make: Make, warm_host: InProcessHost) -> None:

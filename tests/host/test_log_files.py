@@ -14,6 +14,7 @@ from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.service.follow import _read
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_the_output_of_a_process_is_put_aside_while_it_runs(tmp_path: Path) -> None:
     log = tmp_path / "host.log"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.host.driver import PROGRAM, ROWS, Make, totals
 
 
+@pytest.mark.core
 def test_views_over_tables_that_are_not_materialized_cannot_be_bootstrapped(make: Make) -> None:
     program = "CREATE TABLE plain (x INT); CREATE VIEW v AS SELECT x FROM plain;"
     pipeline = make(program)
@@ -29,6 +32,7 @@ def test_a_modified_table_starts_empty(make: Make) -> None:
     assert totals(pipeline) == []
 
 
+@pytest.mark.core
 def test_two_incarnations_never_run_over_one_folder(make: Make) -> None:
     first, second = make(), make()
     first.start()
@@ -39,6 +43,7 @@ def test_two_incarnations_never_run_over_one_folder(make: Make) -> None:
     first.insert("t", ROWS[0])
 
 
+@pytest.mark.core
 def test_a_program_that_does_not_compile_ends_the_start(make: Make) -> None:
     failed = make("CREATE VIEW v AS SELECT x FROM nowhere;").start("Stopped")
     assert failed.error is not None

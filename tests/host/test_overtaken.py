@@ -20,6 +20,7 @@ from tests.host.driver import Pipeline
 TOLD_S = 10.0
 
 
+@pytest.mark.core
 def test_an_idle_pipeline_notices_that_it_was_overtaken(make: Callable[..., Pipeline], tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     connectors = json.dumps([{"transport": {"name": "file_output", "config": {"path": str(output)}}, "format": {"name": "csv"}}])

@@ -97,6 +97,7 @@ def test_delta(make: Callable[..., Pipeline], tmp_path: Path) -> None:
     assert [(row["customer"], row["__op"], row["total"]) for row in log][-2:] == [("bob", "d", 1), ("anna", "u", 7)]
 
 
+@pytest.mark.core
 def test_files(make: Callable[..., Pipeline], tmp_path: Path) -> None:
     (program,) = (text for text in programs("connectors.md", "## file_input") if "/tmp/grades" in text)
     program = program.replace("/tmp/grades", str(tmp_path / "grades")).replace("/tmp/best", str(tmp_path / "best"))
@@ -120,6 +121,7 @@ def test_files(make: Callable[..., Pipeline], tmp_path: Path) -> None:
     assert state == {"c0": 24, "c1": 23}
 
 
+@pytest.mark.core
 def test_objects(make: Callable[..., Pipeline], s3: Callable[[], Bucket]) -> None:
     bucket = s3()
     keys = {"aws_access_key_id": bucket.access_key, "aws_secret_access_key": bucket.secret_key}

@@ -58,6 +58,7 @@ def source_of(pipeline: Pipeline) -> dict[str, Any]:
     return wire
 
 
+@pytest.mark.core("no key", slow_because="two pipelines are killed in turns")
 @pytest.mark.parametrize("key", [" NOT NULL PRIMARY KEY", ""], ids=["key", "no key"])
 def test_the_table_equals_the_view_whatever_is_killed(make: Make, service: ServiceOfOne, key: str) -> None:
     above = make(UPSTREAM, fault_tolerance=EXACTLY_ONCE)
@@ -104,6 +105,7 @@ def test_the_table_equals_the_view_whatever_is_killed(make: Make, service: Servi
     assert source["metrics"]["lag"] == {"records": 0, "bytes": None, "seconds": None}
 
 
+@pytest.mark.core
 def test_another_history_is_taken_over(make: Make, service: ServiceOfOne) -> None:
     # Without a journal a kill takes steps back that were read already.
     above = make(UPSTREAM, fault_tolerance={"model": "at_least_once", "checkpoint_interval_secs": None})

@@ -62,6 +62,7 @@ def test_the_program_of_the_page_keeps_a_table_equal_to_its_view(make: Make, dat
     assert source["metrics"]["total_records"] == 9
 
 
+@pytest.mark.core
 def test_the_query_of_the_page_is_read_once(make: Make, database: Database) -> None:
     database.execute(
         "CREATE TABLE products (id int, name text, tags text[])", "INSERT INTO products VALUES (1, 'x', '{a,b}'), (1000, 'y', NULL)"
@@ -78,6 +79,7 @@ def test_the_query_of_the_page_is_read_once(make: Make, database: Database) -> N
     assert pipeline.query("SELECT COUNT(*) AS n FROM products") == [{"n": 1}]
 
 
+@pytest.mark.core
 def test_a_large_transaction_and_a_large_table_come_as_one_step(make: Make, database: Database) -> None:
     database.execute(TABLES, "INSERT INTO orders SELECT i, 'c', 1 FROM generate_series(1, 2500) AS i")
     program = PROGRAM.replace('"name": "orders",', '"name": "orders", "max_batch_size": 1000,')
@@ -100,6 +102,7 @@ def in_transaction(pipeline: Pipeline) -> bool:
     return bool(pipeline.stats()["global_metrics"]["transaction_records"])
 
 
+@pytest.mark.core(slow_because="large transactions of another system")
 def test_a_stop_by_force_within_large_transactions(make: Make, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cdc_input, "_IDLE_LIMIT_S", 0.5)
     database.execute(TABLES, "INSERT INTO orders SELECT i, 'c', 1 FROM generate_series(1, 40000) AS i")
@@ -126,6 +129,7 @@ def test_a_stop_by_force_within_large_transactions(make: Make, database: Databas
     wait_until(lambda: totals(database) == [("c", 20_000, "40000.00")], pipeline, "the rest comes")
 
 
+@pytest.mark.core
 def test_what_is_wrong_is_shown_and_the_rest_goes_on(make: Make, database: Database) -> None:
     database.execute(TABLES, "ALTER TABLE totals DROP COLUMN total", "INSERT INTO orders VALUES (1, 'a', 1)")
     guarded = database.url.replace("pipelines@", "nobody:s3cret@")
@@ -147,6 +151,7 @@ def test_what_is_wrong_is_shown_and_the_rest_goes_on(make: Make, database: Datab
     assert "s3cret" not in shown
 
 
+@pytest.mark.core
 def test_no_checkpoint_while_a_query_is_being_read(make: Make, database: Database) -> None:
     slow = "CASE WHEN i = 50001 THEN i + length(pg_sleep(60)::text) ELSE i END"
     query = f"SELECT {slow} AS x, repeat(i::text, 200) AS wide FROM generate_series(1, 60000) AS i"
@@ -181,6 +186,7 @@ def test_a_stop_by_force_in_the_middle_of_changes(make: Make, database: Database
     )
 
 
+@pytest.mark.core("at_least_once")
 @pytest.mark.parametrize("model", ["at_least_once", "exactly_once"])
 def test_the_server_forgets_no_change_that_a_restart_reads_again(make: Make, database: Database, model: str) -> None:
     database.execute(TABLES, "INSERT INTO orders VALUES (1, 'a', 1)")
@@ -201,6 +207,7 @@ def test_the_server_forgets_no_change_that_a_restart_reads_again(make: Make, dat
     assert input_of(pipeline, "orders.orders")["fatal_error"] is None
 
 
+@pytest.mark.core
 def test_the_server_keeps_no_log_of_other_tables(make: Make, database: Database) -> None:
     database.execute(TABLES, "CREATE TABLE other (v text)")
     pipeline = make(PROGRAM, env={"SHOP": database.url}, fault_tolerance=EXACTLY_ONCE)

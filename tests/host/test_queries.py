@@ -62,12 +62,14 @@ def failure(answer: httpx.Response) -> str:
     return message
 
 
+@pytest.mark.core
 def test_a_request_whose_client_has_gone_is_cancelled(running: Pipeline) -> None:
     with pytest.raises(httpx.ReadTimeout):
         running.http.get(f"/deployments/{running.deployment_id}/query", params={"sql": ENDLESS}, timeout=2)
     eventually(lambda: not jobs(running.host))
 
 
+@pytest.mark.core
 def test_limits_of_time_and_size(make: Make, warm_host: InProcessHost) -> None:
     with limited(warm_host, time_s=1.0, result_bytes=100_000, at_once=1, waiting=1):
         pipeline = make()
@@ -87,6 +89,7 @@ def test_limits_of_time_and_size(make: Make, warm_host: InProcessHost) -> None:
         assert len(pipeline.query("SELECT id FROM range(1000)")) == 1000
 
 
+@pytest.mark.core
 def test_results_of_any_size_stream(make: Make, warm_host: InProcessHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_queue, "QUEUED_BYTES", 20_000)
     monkeypatch.setattr(queries, "HELD_BYTES", 10_000)
@@ -118,6 +121,7 @@ def test_results_of_any_size_stream(make: Make, warm_host: InProcessHost, monkey
     assert "nowhere" in refusal(pipeline.get("query", sql="SELECT * FROM nowhere", format="json"))
 
 
+@pytest.mark.core
 def test_results_have_types_that_their_readers_know(running: Pipeline) -> None:
     sql = """SELECT v, [v] AS l, CAST(NULL AS VARIANT) AS n, TIMESTAMP '2026-01-02 03:04:05.5' AS t, TIME '01:02:03.250' AS c
              FROM (SELECT PARSE_JSON(j) AS v FROM VALUES ('{"a": [1]}'), ('null') AS x(j)) ORDER BY TO_JSON(v)""".replace(
@@ -134,6 +138,7 @@ def test_results_have_types_that_their_readers_know(running: Pipeline) -> None:
     assert f"| {whole} " in running.get("query", sql=sql).text
 
 
+@pytest.mark.core
 def test_unsigned_integers_and_names_that_repeat_reach_arrow(make: Make) -> None:
     pipeline = make("CREATE TABLE t (a TINYINT UNSIGNED, b BIGINT UNSIGNED, c INT) WITH ('materialized' = 'true');")
     pipeline.start()
@@ -145,6 +150,7 @@ def test_unsigned_integers_and_names_that_repeat_reach_arrow(make: Make) -> None
     assert table.column(1).to_pylist() == [2**64 - 1]
 
 
+@pytest.mark.core
 def test_a_result_that_nobody_reads_to_its_end_is_cancelled(running: Pipeline) -> None:
     url = f"/deployments/{running.deployment_id}/query"
     params = {"sql": "SELECT id, repeat('a', 100) AS x FROM range(0, 1000000, 1, 20)", "format": "json"}
@@ -154,6 +160,7 @@ def test_a_result_that_nobody_reads_to_its_end_is_cancelled(running: Pipeline) -
     eventually(lambda: not jobs(running.host))
 
 
+@pytest.mark.core
 def test_a_request_ends_with_its_pipeline(running: Pipeline) -> None:
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(running.get, "query", sql=ENDLESS)
@@ -163,6 +170,7 @@ def test_a_request_ends_with_its_pipeline(running: Pipeline) -> None:
     eventually(lambda: not jobs(running.host))
 
 
+@pytest.mark.core("INSERT INTO t VALUES (1, 1, repeat('a', 1500000000))", "SELECT sequence(1, 400000000) AS x")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -179,6 +187,7 @@ def test_a_request_over_the_memory_fails_alone(running: Pipeline, sql: str) -> N
     assert running.query("SELECT length(repeat('ab', 3)) AS n") == [{"n": 6}]
 
 
+@pytest.mark.core
 def test_requests_go_before_the_memory_does(running: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = running.host.fleet
     assert fleet._watch is not None
@@ -188,6 +197,7 @@ def test_requests_go_before_the_memory_does(running: Pipeline, monkeypatch: pyte
     eventually(lambda: not jobs(running.host))
 
 
+@pytest.mark.core
 def test_a_step_over_the_memory_fails_its_pipeline_alone(make: Make, running: Pipeline) -> None:
     greedy = make("CREATE TABLE t (n INT); CREATE MATERIALIZED VIEW v AS SELECT length(repeat('a', n)) AS l FROM t;")
     greedy.start()
@@ -198,6 +208,7 @@ def test_a_step_over_the_memory_fails_its_pipeline_alone(make: Make, running: Pi
     assert running.query("SELECT id FROM t") == [{"id": 1}]
 
 
+@pytest.mark.core("steps in the driver")
 @pytest.mark.parametrize("in_driver", [True, False], ids=["steps in the driver", "steps that are jobs"])
 def test_steps_and_statistics_go_before_heavy_requests(make: Make, caplog: pytest.LogCaptureFixture, in_driver: bool) -> None:
     caplog.set_level(logging.INFO, "airflow_pipelines.host.query_watch")

@@ -70,6 +70,7 @@ def is_open(pipeline: Pipeline, token: str) -> bool:
     return bool(pipeline.get("completion_status", token=token).json()["status"] == "inprogress")
 
 
+@pytest.mark.core
 def test_a_pipeline_goes_on_without_its_target(make: Make, tmp_path: Path, target: Target) -> None:
     target.is_there = False
     pipeline = make(program(sink=tmp_path / "out.csv"))
@@ -128,6 +129,7 @@ def test_a_graceful_stop_keeps_what_was_not_delivered(make: Make, target: Target
     assert target.opened[-1] is True
 
 
+@pytest.mark.core
 def test_a_graceful_stop_waits_for_a_target_that_works(make: Make, target: Target) -> None:
     pipeline = make(program())
     pipeline.start()
@@ -146,6 +148,7 @@ def test_a_graceful_stop_waits_for_a_target_that_works(make: Make, target: Targe
 BUFFERED = {"enable_output_buffer": True, "max_output_buffer_time_millis": 3_600_000}
 
 
+@pytest.mark.core
 def test_a_graceful_stop_delivers_what_a_buffer_keeps(make: Make, target: Target) -> None:
     pipeline = make(program(**BUFFERED))
     pipeline.start()
@@ -159,6 +162,7 @@ def test_a_graceful_stop_delivers_what_a_buffer_keeps(make: Make, target: Target
     assert pipeline.stats()["global_metrics"]["total_completed_records"] == 2
 
 
+@pytest.mark.core
 def test_a_graceful_stop_keeps_what_a_buffer_keeps_while_the_target_is_away(make: Make, target: Target) -> None:
     pipeline = make(program(**BUFFERED))
     pipeline.start()
@@ -202,6 +206,7 @@ def test_exactly_once_after_kills(make: Make, target: Target, *, checkpoint: boo
     assert target.values == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.core("none")
 @pytest.mark.parametrize("model", ["none", "at_least_once"])
 def test_a_target_that_is_to_equal_its_view_does_so_after_kills_whatever_the_model_is(
     make: Make, target: Target, model: str
@@ -230,6 +235,7 @@ def test_a_target_that_is_to_equal_its_view_does_so_after_kills_whatever_the_mod
     assert [row["x"] for row in pipeline.query("SELECT x FROM v")] == [1]
 
 
+@pytest.mark.core
 def test_a_target_from_an_older_backup_is_told_from_the_right_one(make: Make, target: Target) -> None:
     pipeline = make(program(transport="committing_test_output"))
     pipeline.start()
@@ -245,6 +251,7 @@ def test_a_target_from_an_older_backup_is_told_from_the_right_one(make: Make, ta
     assert target.values == [1]
 
 
+@pytest.mark.core
 def test_a_full_queue_holds_up_inputs_and_nothing_else(make: Make, target: Target) -> None:
     target.is_there = False
     pipeline = make(program(max_queued_records=2))
@@ -266,6 +273,7 @@ def test_a_full_queue_holds_up_inputs_and_nothing_else(make: Make, target: Targe
     assert pipeline.stats()["global_metrics"]["output_stall_msecs"] == 0
 
 
+@pytest.mark.core
 def test_a_forced_stop_does_not_wait_for_the_target(make: Make, target: Target) -> None:
     pipeline = make(program())
     pipeline.start()
@@ -280,6 +288,7 @@ def test_a_forced_stop_does_not_wait_for_the_target(make: Make, target: Target) 
     until(lambda: target.values == [1], "the journal's step")
 
 
+@pytest.mark.core
 def test_an_output_begins_with_the_contents_of_its_view_while_its_target_is_away(make: Make, target: Target) -> None:
     pipeline = make("CREATE TABLE t (x INT) WITH ('materialized' = 'true'); CREATE MATERIALIZED VIEW v AS SELECT x FROM t;")
     pipeline.start()
@@ -298,6 +307,7 @@ def test_an_output_begins_with_the_contents_of_its_view_while_its_target_is_away
     assert all(weight == 1 for weights in target.weights for weight in weights)
 
 
+@pytest.mark.core("plain_test_output")
 @pytest.mark.parametrize("transport", ["plain_test_output", "committing_test_output"])
 def test_a_target_is_opened_as_new_once(make: Make, target: Target, transport: str) -> None:
     target.is_there = False
@@ -330,6 +340,7 @@ def test_a_target_is_opened_as_new_once(make: Make, target: Target, transport: s
     assert target.opened[-1] is False
 
 
+@pytest.mark.core
 def test_changes_for_a_connector_that_has_changed_are_given_up(make: Make, target: Target) -> None:
     pipeline = make(program())
     pipeline.start()
@@ -345,6 +356,7 @@ def test_changes_for_a_connector_that_has_changed_are_given_up(make: Make, targe
     assert "output v.out: has changed; 1 changes that were not delivered to its former target are given up" in pipeline.log
 
 
+@pytest.mark.core
 def test_an_output_that_fails_goes_on_with_the_next_start(make: Make, target: Target) -> None:
     pipeline = make(program(max_queued_records=3))
     pipeline.start()

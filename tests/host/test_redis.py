@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.fixtures.redis import RedisServer
 from tests.host.driver import Pipeline
 
@@ -16,6 +18,7 @@ SECTION = PAGE.partition("## redis_output")[2]
 PROGRAM = SECTION.partition("```sql\n")[2].partition("```")[0]
 
 
+@pytest.mark.core
 def test_the_program_of_the_page_keeps_a_view_in_redis(
     make: Callable[..., Pipeline], redis_server: RedisServer, redis_url: str
 ) -> None:

@@ -45,6 +45,7 @@ def stats(pipeline: Pipeline) -> dict[str, Any]:
     return wire
 
 
+@pytest.mark.core
 def test_rows_come_once_however_often_the_source_breaks_off(make: Make, source: Source) -> None:
     source.breaks_after = {0, 1, 3}
     pipeline = make(program())
@@ -74,6 +75,7 @@ def test_a_source_that_is_gone_holds_up_nothing_else(make: Make, source: Source)
     assert source.committed[-1] == {"next": 5}
 
 
+@pytest.mark.core
 def test_no_checkpoint_in_the_middle_of_a_source_without_positions(make: Make, source: Source) -> None:
     source.has_end = False
     pipeline = make(program("unseekable_test_input"))

@@ -19,6 +19,8 @@ from airflow_pipelines.host import listeners
 from airflow_pipelines.host.tokens import CompletionToken
 from tests.host.driver import Pipeline
 
+pytestmark = pytest.mark.core
+
 
 def test_bad_records_are_reported_and_the_rest_is_taken(running: Pipeline) -> None:
     body = '{"insert": {"id": 1, "v": 1}}\n{"insert": {"id": "x"}}\n{"insert": {"id": 2, "v": 2}}'

@@ -11,6 +11,8 @@ import pytest
 from tests.host.driver import Make, Pipeline
 from tests.inprocess_host import InProcessHost
 
+pytestmark = pytest.mark.core
+
 ENDLESS = """
 CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT);
 CREATE FUNCTION forever(x BIGINT) RETURNS BIGINT;

@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.host.spark_health import SparkHealth
 
+pytestmark = pytest.mark.core
+
 
 def played(look: Any) -> Any:
     """A session whose context is asked by calling ``look``."""

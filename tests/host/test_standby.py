@@ -104,6 +104,7 @@ def test_a_standby_keeps_the_newest_two_copies_and_outlives_kills(make: Make, tm
     eventually(lambda: "already owned" in ((standby.get("checkpoint/sync_status").json()["failure"] or {}).get("error") or ""))
 
 
+@pytest.mark.core
 def test_a_history_of_its_own_is_set_aside_for_a_newer_copy(make: Make, tmp_path: Path) -> None:
     """The storage has steps after its last checkpoint; another pipeline has gone further meanwhile."""
     old = make(storage=storage(tmp_path / "bucket"))
@@ -121,6 +122,7 @@ def test_a_history_of_its_own_is_set_aside_for_a_newer_copy(make: Make, tmp_path
     assert list((old.folder / "storage" / "set-aside").iterdir())
 
 
+@pytest.mark.core
 def test_steps_after_the_newest_copy_are_not_given_up(make: Make, tmp_path: Path) -> None:
     config = {"storage": storage(tmp_path / "bucket"), "fault_tolerance": "exactly_once"}
     pipeline = make(**config)
@@ -134,6 +136,7 @@ def test_steps_after_the_newest_copy_are_not_given_up(make: Make, tmp_path: Path
     assert pipeline.query("SELECT n FROM totals") == [{"n": 2}]
 
 
+@pytest.mark.core
 def test_a_changed_program_is_asked_about_when_it_is_activated(make: Make, tmp_path: Path) -> None:
     primary = make(storage=storage(tmp_path / "bucket"))
     primary.start()
@@ -150,6 +153,7 @@ def test_a_changed_program_is_asked_about_when_it_is_activated(make: Make, tmp_p
     assert standby.query("SELECT id FROM large") == [{"id": 1}]
 
 
+@pytest.mark.core
 def test_standby_without_a_checkpoint(make: Make, tmp_path: Path) -> None:
     nothing = make(storage=storage(tmp_path / "bucket"))
     nothing.start(initial="standby", wait_for="Standby")
@@ -163,6 +167,7 @@ def test_standby_without_a_checkpoint(make: Make, tmp_path: Path) -> None:
     assert "Checkpoints were not found in source" in error["message"]
 
 
+@pytest.mark.core
 def test_a_standby_ends_when_it_is_told_to(make: Make, tmp_path: Path) -> None:
     standby = make(storage=storage(tmp_path / "bucket"))
     standby.start(initial="standby", wait_for="Standby")
@@ -190,6 +195,7 @@ def test_an_object_store_that_goes_away_does_not_end_a_standby(make: Make, tmp_p
     assert standby.query("SELECT n FROM totals") == [{"n": 1}]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("wrong", [{"secret_key": "another"}, {"access_key": "AKIAUNKNOWN"}])
 def test_keys_that_do_not_fit_fail_the_start(make: Make, s3: Callable[[], Bucket], wrong: dict[str, str]) -> None:
     standby = make(storage=s3().storage("checkpoints", start_from_checkpoint="latest", **wrong))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.host.driver import ROWS, TOTALS, Pipeline, totals
+
+pytestmark = pytest.mark.core
 
 
 def test_rows_are_processed_and_queried(running: Pipeline) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_pipelines.program.sources import SourceFile
@@ -41,6 +42,7 @@ def _connector(name: str, transport: str, index: str | None = None, **config: An
     return {**named, "transport": {"name": transport, "config": config}}
 
 
+@pytest.mark.core
 def test_rows_go_through_a_program_from_one_connector_to_others_once_over_a_kill(
     make: Make, database: Database, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ from airflow_pipelines.streams.python_environment.needs import PythonEnvironment
 from airflow_pipelines.streams.worker.client import ProgramFailedError
 from tests.streams.reading.programs import LIMIT, program, receive_all
 
+pytestmark = pytest.mark.core
+
 _HELPER = """
 import os
 from pathlib import Path

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from airflow_pipelines.program.sources import SourceFile
 from tests.host.driver import Make, Pipeline
 
@@ -137,6 +139,7 @@ def test_with_a_journal_nothing_is_read_again(make: Make, tmp_path: Path) -> Non
     _until(lambda: _seen(pipeline) == (20, 20, 20), pipeline)
 
 
+@pytest.mark.core
 def test_a_paused_pipeline_reads_nothing_more(make: Make, tmp_path: Path) -> None:
     pipeline = _made(make, tmp_path, 5)
     pipeline.start()

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.host.driver import Pipeline
 
 Make = Callable[..., Pipeline]
@@ -62,6 +64,7 @@ def committed(pipeline: Pipeline) -> None:
     await_metrics(pipeline, transaction_status="NoTransaction", transaction_id=0)
 
 
+@pytest.mark.core
 def test_a_transaction_is_one_step_of_which_nothing_is_seen_before(make: Make, tmp_path: Path) -> None:
     sink = tmp_path / "out.csv"
     pipeline = make(program(sink))

@@ -73,6 +73,7 @@ def spoilt(embedded_client: PipelineClient, tmp_path_factory: pytest.TempPathFac
     pipeline.delete(clear_storage=True)
 
 
+@pytest.mark.core
 def test_malformed_rows_are_counted_kept_and_left_out(spoilt: Spoilt) -> None:
     pipeline = spoilt.pipeline
     eventually(lambda: bool(pipeline.input_connector_stats("t", "json").metrics.end_of_input))  # type: ignore[union-attr]
@@ -127,6 +128,7 @@ def test_a_missing_file_stops_its_connector_only(spoilt: Spoilt) -> None:
     assert len(pipeline.input_connector_stats("t", "csv").parse_errors or []) == 3
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("options", "body", "errors", "loaded"),
     [
@@ -161,6 +163,7 @@ def test_ingress_of_bad_rows(
     assert not set(spoilt.ids("id between 20 and 60")) & ({40, 51} | set(range(20, 60, 1)) - {20, 21, 30, 32, 33, 50})
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("table", "options", "status", "code", "message"),
     [
@@ -191,6 +194,7 @@ def test_ingress_that_makes_no_sense(
     assert (caught.value.status_code, caught.value.error_code) == (status, code)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
@@ -227,6 +231,7 @@ def test_ad_hoc_mistakes(spoilt: Spoilt, sql: str, message: str) -> None:
     assert spoilt.pipeline.status() is PipelineStatus.RUNNING
 
 
+@pytest.mark.core
 def test_calls_in_the_wrong_state(spoilt: Spoilt) -> None:
     pipeline, client = spoilt.pipeline, spoilt.client
 

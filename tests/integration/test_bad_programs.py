@@ -71,6 +71,7 @@ WRONG_PROGRAMS = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("which", WRONG_PROGRAMS)
 def test_a_wrong_program_says_where_and_why(embedded_client: PipelineClient, pipeline_name: str, which: str) -> None:
     marked, reason = WRONG_PROGRAMS[which]
@@ -123,6 +124,7 @@ def test_a_wrong_program_can_be_corrected(embedded_client: PipelineClient, pipel
 # --- names ------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("method", ["create", "create_or_replace"])
 @pytest.mark.parametrize(
     ("name", "code"),
@@ -146,6 +148,7 @@ def test_invalid_names_are_refused(embedded_client: PipelineClient, name: str, c
     assert {pipeline.name for pipeline in Pipeline.all(embedded_client)} == before
 
 
+@pytest.mark.core
 def test_a_name_that_is_taken(embedded_client: PipelineClient, pipeline_name: str) -> None:
     PipelineBuilder(embedded_client, pipeline_name, T).create(timeout_s=60)
     with pytest.raises(RuntimeError, match="exists already: use create_or_replace"):
@@ -156,6 +159,7 @@ def test_a_name_that_is_taken(embedded_client: PipelineClient, pipeline_name: st
     assert named(embedded_client, pipeline_name).program_code() == T
 
 
+@pytest.mark.core
 def test_a_pipeline_that_is_not_there(embedded_client: PipelineClient) -> None:
     with pytest.raises(PipelineAPIError, match="no pipeline named 'nobody'") as caught:
         named(embedded_client, "nobody")

@@ -39,6 +39,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 # --- what is missing on the machine -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.core
 def test_no_java_reaches_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     client = PipelineClient(home=tmp_path / "home")
@@ -61,12 +62,14 @@ def test_no_java_reaches_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     client.close()
 
 
+@pytest.mark.core
 def test_a_wrong_pair_of_packages_reaches_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_pipelines.pins._version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
     with pytest.raises(RuntimeError, match=r"pyspark 4\.3\.0 and pyspark-client 4\.2\.0.*Fix: pip uninstall"):
         PipelineBuilder(PipelineClient(home=tmp_path), "p", T).create(timeout_s=20)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("variable", ["home", "AIRFLOW_PIPELINES_STORAGE"])
 def test_a_folder_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     (tmp_path / "file").write_text("")
@@ -191,6 +194,7 @@ def followed(pipeline: Pipeline) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.core(slow_because="it starts a host of its own, and kills it")
 def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
     real: tuple[PipelineClient, ControlPlane],
     caplog: pytest.LogCaptureFixture,
@@ -266,6 +270,7 @@ def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
     assert len((pipeline.storage_status_details() or {})["checkpoints"]) == 1
 
 
+@pytest.mark.core
 def test_a_database_password_is_never_told(tmp_path: Path) -> None:
     environment = {**os.environ, "AIRFLOW_PIPELINES_DATABASE_URL": "postgresql://me:pw-5d1c@127.0.0.1:1/store"}
     command = [sys.executable, "-m", "airflow_pipelines.cli", "serve", "--port", "0", "--home", str(tmp_path)]

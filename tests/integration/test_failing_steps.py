@@ -30,6 +30,7 @@ create materialized view numbers as select id, try_cast(s as int) as n from t;
 """
 
 
+@pytest.mark.core(slow_because="it waits for restarts that are tried again")
 def test_a_step_that_fails_takes_nothing_along(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = PipelineBuilder(embedded_client, pipeline_name, FAILING).create(timeout_s=60)
     pipeline.start(timeout_s=60)

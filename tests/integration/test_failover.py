@@ -36,6 +36,7 @@ def create(client: PipelineClient, name: str, storage: dict[str, object]) -> Pip
     return PipelineBuilder(client, name, SQL, runtime_config=RuntimeConfig(storage=Storage(storage))).create(timeout_s=60)
 
 
+@pytest.mark.core(slow_because="one service has to be missed before another takes over")
 def test_another_service_takes_over(
     embedded_client: PipelineClient, other_client: PipelineClient, pipeline_name: str, s3: Callable[[], Bucket]
 ) -> None:

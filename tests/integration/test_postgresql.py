@@ -22,7 +22,7 @@ from airflow_pipelines.settings import Settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.core]
 PROGRAM = """
 create table sales (shop string, amount decimal(8,2)) with ('materialized' = 'true');
 create materialized view takings as select shop, sum(amount) as total from sales group by shop;

@@ -54,6 +54,7 @@ def program(tmp_path: Path) -> str:
     return SQL.format(path=path)
 
 
+@pytest.mark.core("embedded")
 def test_load_listen_query_and_fail(client: PipelineClient, pipeline_name: str, program: str, tmp_path: Path) -> None:
     pipeline = PipelineBuilder(client, pipeline_name, program).create(timeout_s=60)
     assert [event["program_status"] for event in pipeline.events()][-1] == "Pending"
@@ -125,6 +126,7 @@ def test_clauses_without_effect_are_warned_of(
     assert "1:37: warning: No effect: USING has no effect" in caplog.text
 
 
+@pytest.mark.core("network")
 def test_programs_that_do_not_compile(client: PipelineClient, pipeline_name: str) -> None:
     with pytest.raises(ProgramCompilationError, match="Object 'blah' not found") as caught:
         PipelineBuilder(client, pipeline_name, "create table t (i int);\ncreate view v as\n  select * from blah;").create(

@@ -78,6 +78,7 @@ def _changed(pipeline: Pipeline, program: str, sql: str | None = None) -> Any:
     return shown
 
 
+@pytest.mark.core("forced")
 @pytest.mark.parametrize("stop", ["graceful", "forced"])
 def test_a_stream_program_goes_on_after_a_stop(embedded_client: PipelineClient, pipeline_name: str, stop: str) -> None:
     pipeline = _made(embedded_client, pipeline_name)
@@ -163,6 +164,7 @@ def test_a_stream_program_is_added_to_and_removed_from_a_pipeline(embedded_clien
     assert list(pipeline.query("select count(*) as n from visits")) == [{"n": 3}]
 
 
+@pytest.mark.core(slow_because="a pipeline fails and starts again in several ways")
 def test_a_function_that_fails_takes_nothing_along(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = _made(embedded_client, pipeline_name)
     pipeline.start(timeout_s=120)
@@ -190,6 +192,7 @@ def test_a_function_that_fails_takes_nothing_along(embedded_client: PipelineClie
     assert _counts(pipeline) == {"a": 3, "b": 1, "bad": 1}
 
 
+@pytest.mark.core(slow_because="a pipeline is killed and starts again")
 def test_a_worker_that_is_killed_is_named(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = _made(embedded_client, pipeline_name)
     pipeline.start(timeout_s=120)
@@ -204,6 +207,7 @@ def test_a_worker_that_is_killed_is_named(embedded_client: PipelineClient, pipel
     assert _counts(pipeline) == {"a": 2}
 
 
+@pytest.mark.core
 def test_a_checkpoint_of_a_program_that_has_ended_ends_its_pipeline(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = _made(embedded_client, pipeline_name)
     pipeline.start(timeout_s=120)

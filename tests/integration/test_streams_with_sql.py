@@ -18,7 +18,7 @@ from airflow_pipelines.runtime_config import RuntimeConfig
 from tests.fixtures.postgresql import PASSWORD, Database
 from tests.fixtures.sdk import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400), pytest.mark.core]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "datastream.md"
@@ -36,6 +36,7 @@ def _becomes(pipeline: Pipeline, query: str, expected: list[dict[str, Any]]) -> 
     eventually(lambda: list(pipeline.query(query)) == expected, 30)
 
 
+@pytest.mark.core(slow_because="a pipeline is stopped and started again")
 def test_windows_stand_between_two_views(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = _example(embedded_client, pipeline_name, "orders_with_sql")
     query = "select country, hour, revenue, orders from revenue_by_country where country = 'NL' order by hour"
@@ -120,6 +121,7 @@ def shop(database: Database, password_user: str) -> Engine:
     return owner
 
 
+@pytest.mark.core(slow_because="a pipeline between two tables of a database")
 def test_a_database_is_read_and_written_with_a_password_that_is_in_no_program(
     embedded_client: PipelineClient, pipeline_name: str, shop: Engine
 ) -> None:

@@ -114,6 +114,7 @@ def test_every_operator_can_be_imported_from_the_package_and_is_in_the_providers
         _ = operators.StartOperator
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_importing_the_package_of_operators_loads_none_of_them() -> None:
     code = "import sys, airflow_pipelines.operators; print(*sys.modules)"

@@ -62,6 +62,7 @@ def test_the_change_of_a_running_pipeline_is_on_its_picture(page: Page, airflow:
     assert airflow.headers == []
 
 
+@pytest.mark.core
 def test_an_approval_is_airflows_own(page: Page, airflow: AirflowDouble, address: str) -> None:
     airflow.has(descriptor())
     airflow.reviews = [review()]
@@ -256,6 +257,7 @@ READS = {
 }
 
 
+@pytest.mark.core
 def test_what_a_statement_reads(page: Page, airflow: AirflowDouble, address: str) -> None:
     airflow.has(descriptor())
     page.goto(address)

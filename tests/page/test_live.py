@@ -17,6 +17,7 @@ from tests.serving import serving
 if TYPE_CHECKING:
     from tests.inprocess_host import InProcessHost
 
+
 SQL = """
 create table orders (id bigint, amount bigint) with ('materialized' = 'true');
 create materialized view totals as select count(*) as n, sum(amount) as s from orders;
@@ -50,6 +51,7 @@ def changed(pipeline: Pipeline, sql: str, *, force: bool = False) -> None:
     pipeline.start(bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL, timeout_s=60)
 
 
+@pytest.mark.core(slow_because="a browser follows a pipeline from its start to the approval of a change")
 def test_a_pipeline_and_the_approval_of_its_change(page: Page, watched: Watched, url: str, pipeline: Pipeline) -> None:
     # A pipeline that starts, or waits, has no statistics yet.
     watched.expected.append("503")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
+import pytest
 from playwright.sync_api import Page, expect
 from uuid6 import uuid7
 
@@ -90,6 +91,7 @@ def test_a_service_that_ends_and_comes_again(page: Page, tmp_path: Path) -> None
         each.state.control_plane.close()
 
 
+@pytest.mark.core
 def test_a_key_is_asked_for_and_kept_in_the_tab_only(page: Page, tmp_path: Path, watched: Watched) -> None:
     watched.expected.append("401")
     app = create_app(Settings.load(tmp_path, api_keys=(KEY,)))
@@ -129,6 +131,7 @@ def test_a_program_that_does_not_compile_and_a_pipeline_that_is_not_there(page: 
     expect(page.get_by_role("alert")).to_contain_text("There is no such pipeline")
 
 
+@pytest.mark.core
 def test_it_is_readable_in_a_narrow_window_and_in_the_dark(page: Page, service: Service) -> None:
     for number in range(4):
         have(

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_ruff_sees_every_module_and_test() -> None:
     shown = subprocess.run([sys.executable, "-m", "ruff", "check", "--show-files", "."], cwd=ROOT, capture_output=True, check=True)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
+import pytest
 from fastapi import FastAPI
 from feldera import FelderaClient
 
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.service.api_keys import ApiKeys, Scope
+
+pytestmark = pytest.mark.core
 
 
 def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_path: Path) -> None:

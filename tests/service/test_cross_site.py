@@ -15,6 +15,8 @@ from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
 from tests.serving import serving
 
+pytestmark = pytest.mark.core
+
 PIPELINE = b'{"name": "p", "program_code": "", "udf_python": "import os"}'
 JSON = {"Content-Type": "application/json"}
 

@@ -16,6 +16,8 @@ from airflow_pipelines import Pipeline, PipelineAPIError, PipelineClient, Pipeli
 from airflow_pipelines.service.control_plane import ControlPlane
 from tests.service.waiting import status, until
 
+pytestmark = pytest.mark.core
+
 
 class SmallDisk:
     """A file system of its own with room for little; for a user who may not mount one, a folder that can be made read-only."""

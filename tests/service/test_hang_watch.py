@@ -26,6 +26,8 @@ from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.settings import Settings
 from tests.service import records as given
 
+pytestmark = pytest.mark.core
+
 STOPPED_S = 15.0
 SWEEP_AND_KILL_S = 3.0
 
@@ -85,6 +87,7 @@ def eventually(condition: Callable[[], bool], limit_s: float) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.core(slow_because="a host has to be silent for a while")
 def test_hosts_that_hang_are_killed_and_one_that_only_does_not_beat_is_not(
     control_plane: ControlPlane, hosts: list[HostRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,8 @@ from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import Health, Hosts, HostState, HostUnreachable
 from tests.service.hosted import host_row
 
+pytestmark = pytest.mark.core
+
 GONE = 2**22 + 1
 """No process has this id: Linux gives none above 2^22."""
 

@@ -103,6 +103,7 @@ def host_paths() -> dict[str, Any]:
     return paths
 
 
+@pytest.mark.core(slow_because="it tries many requests of each endpoint")
 @pytest.mark.processes
 @pytest.mark.timeout(180)
 def test_no_request_makes_the_service_fail(app: FastAPI) -> None:

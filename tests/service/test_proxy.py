@@ -36,6 +36,8 @@ from airflow_pipelines.settings import Settings
 from tests.service import records as given
 from tests.serving import serving
 
+pytestmark = pytest.mark.core
+
 HALF_A_HOST = r"""
 import socket, threading, time
 server = socket.create_server(("127.0.0.1", 0))

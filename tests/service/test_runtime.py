@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from tests.service.waiting import status, until
+
+pytestmark = pytest.mark.core
 
 PROGRAM = """create table t(id bigint not null primary key, v varchar) with ('materialized' = 'true');
 create materialized view w as select v, count(*) as n from t group by v;"""

@@ -16,6 +16,8 @@ import pytest
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import LONGEST_LINE, ChildProcess, ProcessSettings, lines_of
 
+pytestmark = pytest.mark.core
+
 _MODULE = "tests.streams.child_process"
 _ROOT = str(Path(__file__).parents[2])
 _LIMIT = 20.0

@@ -18,6 +18,7 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
         jars("kafka")
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_a_failed_download_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "bin" / "mvn"

@@ -26,6 +26,7 @@ def client(tmp_path: Path) -> Iterator[S3Client]:
         yield S3Client(endpoint, "us-east-1", ("key", "secret"), signs=True)
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_it_gives_what_the_files_have(client: S3Client) -> None:
     found = Found("some/large", "bucket/some/large", len(CONTENT))

@@ -20,7 +20,7 @@ from tests.fixtures.redis import RedisServer
 from tests.fixtures.s3 import Bucket
 from tests.tcp_proxy import TcpProxy
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.core]
 
 
 def through(url: str, proxy: TcpProxy) -> str:

@@ -22,7 +22,7 @@ from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.core]
 
 
 @dataclass

@@ -23,6 +23,8 @@ from airflow_pipelines.references import NO_REFERENCES
 from tests.connectors.relations import col, relation
 from tests.fixtures.redis import RedisServer
 
+pytestmark = pytest.mark.core
+
 TOTALS = relation(col("shop", "VARCHAR"), col("day", "DATE"), col("total", "DECIMAL", precision=10, scale=2), name="totals")
 KEY = ("shop", "day")
 DAY = "2024-01-02"

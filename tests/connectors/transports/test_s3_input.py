@@ -75,6 +75,7 @@ def ids(chunks: list[InputChunk]) -> list[int]:
     return [number for chunk in chunks if chunk.changes for number in chunk.changes.rows["student_id"].to_pylist()]
 
 
+@pytest.mark.core
 def test_one_object_some_and_all_with_a_prefix(bucket: Bucket) -> None:
     for key, number in (("a/1.csv", 1), ("a/2.csv", 2), ("a/deep/3.csv", 3), ("b.csv", 4)):
         put(bucket, key, f"{number},a,1,\n".encode())
@@ -112,6 +113,7 @@ def test_a_large_object_is_read_in_parts(bucket: Bucket) -> None:
         assert found + ids(read_all(source)) == numbers
 
 
+@pytest.mark.core
 def test_what_is_missing_is_named(bucket: Bucket) -> None:
     with pytest.raises(ConnectorFailure, match=rf"there is no object s3://{bucket.name}/none\.csv"):
         s3_input(bucket, key="none.csv")
@@ -121,6 +123,7 @@ def test_what_is_missing_is_named(bucket: Bucket) -> None:
         s3_input(bucket, bucket_name="no-such-bucket", prefix="")
 
 
+@pytest.mark.core
 def test_who_may_not_read_is_told(bucket: Bucket) -> None:
     put(bucket, "a.csv", b"1,a,1,\n")
     for options in ({"aws_secret_access_key": "wrong-secret"}, {"aws_access_key_id": "AKIANOBODY"}):
@@ -136,6 +139,7 @@ def test_a_service_that_is_away_may_come_back(bucket: Bucket) -> None:
         s3_input(bucket, prefix="", endpoint_url="http://127.0.0.1:9")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -58,6 +58,7 @@ def _values(chunks: list[InputChunk]) -> list[Any]:
     return [value for row in rows if row["kind"] == FeedKind.ELEMENTS for value in pickle.loads(row["payload"])[0]]
 
 
+@pytest.mark.core
 def test_rows_are_messages_and_elements_are_counted(start: Start) -> None:
     source = _source(start(lambda env: env.from_collection(list(range(9000))).uid("x").print()))
     assert isinstance(source, Committing)
@@ -105,6 +106,7 @@ def test_a_position_is_json_from_which_another_process_goes_on(start: Start) -> 
     assert [(chunk.changes, chunk.records, chunk.size_bytes) for chunk in last] == [(None, 0, 0)]
 
 
+@pytest.mark.core
 def test_nothing_within_the_time_is_none_and_comes_later(start: Start) -> None:
     source = _source(start(lambda env: env.add_source(Counting(2, pause=0.5)).uid("x").print()))
     source.open(None)
@@ -120,6 +122,7 @@ def test_nothing_within_the_time_is_none_and_comes_later(start: Start) -> None:
     assert _values(found) == [1, 2]
 
 
+@pytest.mark.core
 def test_a_commit_reaches_the_source(start: Start, tmp_path: Path) -> None:
     source = _source(start(lambda env: env.add_source(Touching(tmp_path)).uid("x").print()))
     source.open(None)
@@ -133,6 +136,7 @@ def test_a_commit_reaches_the_source(start: Start, tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.core
 def test_the_lag_is_what_the_source_has_left(start: Start) -> None:
     def define(env: Any) -> None:
         env.from_source(NumberSequenceSource(1, 50_000), NO_TIME, "numbers").uid("x").print()
@@ -162,6 +166,7 @@ def test_the_lag_is_what_the_source_has_left(start: Start) -> None:
     assert silent.lag() is None, "it does not say"
 
 
+@pytest.mark.core
 def test_an_error_of_the_source_is_fatal_and_shows_its_place(start: Start) -> None:
     source = _source(start(lambda env: env.add_source(Failing(2, "broken pipe organ")).uid("x").print()))
     source.open(None)
@@ -169,6 +174,7 @@ def test_an_error_of_the_source_is_fatal_and_shows_its_place(start: Start) -> No
         _chunks(source)
 
 
+@pytest.mark.core
 def test_the_end_of_the_process_is_fatal(start: Start) -> None:
     process = start(lambda env: env.add_source(Waiting([1])).uid("x").print())
     source = _source(process)

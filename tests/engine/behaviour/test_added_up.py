@@ -69,6 +69,7 @@ def test_what_is_added_up_is_what_spark_says(sessions: SparkSessions, size: str,
     program.step(12, deletes=20)
 
 
+@pytest.mark.core
 def test_a_sum_that_does_not_fit_is_an_error(sessions: SparkSessions) -> None:
     text = "CREATE TABLE r (k INTEGER, b BIGINT); CREATE VIEW v AS SELECT k, SUM(b) AS b FROM r GROUP BY k;"
     rows = iter([(1, 2**63 - 1), (2, 1), (1, 1)])
@@ -78,6 +79,7 @@ def test_a_sum_that_does_not_fit_is_an_error(sessions: SparkSessions) -> None:
         program.step(1)
 
 
+@pytest.mark.core
 def test_expressions_of_few_rows_are_evaluated_with_the_groups(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     added_up: list[bool] = []
     united_totals = accumulate.united_totals

@@ -82,6 +82,7 @@ def _created(names: list[str]) -> str:
     return TABLES + "\n".join(f"create view {name} as {VIEWS[name]};" for name in names)
 
 
+@pytest.mark.core("auto", slow_because="many views, each compared with Spark's batch answer")
 @pytest.mark.parametrize("strategy", ["auto", "full"])
 def test_what_follows_from_the_rows(sessions: SparkSessions, strategy: str) -> None:
     compared = Compared(_created(list(VIEWS)), sessions, {"t": _t, "u": _u}, strategy=strategy)
@@ -94,6 +95,7 @@ def test_what_follows_from_the_rows(sessions: SparkSessions, strategy: str) -> N
         assert {name for name in VIEWS if "full" in compared.strategies(name)} == FULL
 
 
+@pytest.mark.core
 def test_lists_are_sorted_and_picks_are_by_value(sessions: SparkSessions) -> None:
     rows = [(1, 3, "b"), (1, None, "a"), (1, 2, None), (2, None, None)]
     views = (
@@ -111,6 +113,7 @@ def test_lists_are_sorted_and_picks_are_by_value(sessions: SparkSessions) -> Non
     }
 
 
+@pytest.mark.core
 def test_numbers_are_no_differences_of_times(sessions: SparkSessions) -> None:
     with pytest.raises(ProgramErrors, match="INTERVAL"):
         compile_program("create table t (a int, b int); create view v as select (a - b) day from t;", sessions)

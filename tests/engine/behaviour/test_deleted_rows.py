@@ -13,6 +13,8 @@ from tests.engine.programs import Running
 if TYPE_CHECKING:
     from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 PROGRAM = """
 create table t (m map<varchar, int>, u uuid, x time, s row(a int, b varchar), l int array, c char(3), v variant)
     with ('materialized' = 'true');
@@ -27,6 +29,7 @@ create materialized view h as select u, extract(hour from iv) as h from i;
 UUID = "aaaaaaaa-0000-0000-0000-00000000000f"
 
 
+@pytest.mark.core(slow_because="all nested types")
 @pytest.mark.parametrize("strategy", ["incremental", "full"])
 def test_nested_types_are_deleted_without_a_key(sessions: SparkSessions, strategy: str) -> None:
     running = Running(PROGRAM, sessions, strategy)

@@ -54,6 +54,7 @@ def errors(text: str, sessions: SparkSessions, module: str = "") -> tuple[Progra
     return caught.value.messages
 
 
+@pytest.mark.core("incremental", slow_because="many functions, which Spark runs in processes of their own")
 @pytest.mark.parametrize("strategy", ["incremental", "full"])
 def test_python_functions_in_views(sessions: SparkSessions, strategy: str) -> None:
     running = Running("", sessions, strategy, compile_program(PROGRAM, sessions, udf_python=MODULE))
@@ -76,6 +77,7 @@ def test_python_functions_in_views(sessions: SparkSessions, strategy: str) -> No
     assert running.rows("j") == [(5, 2)], "a step that fails leaves no trace"
 
 
+@pytest.mark.core
 def test_a_result_of_another_type_is_an_error_and_no_null(sessions: SparkSessions) -> None:
     text = "create table t (id int); create function wrong(x int) returns int; create view v as select wrong(id) as w from t"
     running = Running("", sessions, compiled=compile_program(text, sessions, udf_python=MODULE))
@@ -84,6 +86,7 @@ def test_a_result_of_another_type_is_an_error_and_no_null(sessions: SparkSession
     assert caught.value.view == "v"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("module", "message"),
     [
@@ -98,6 +101,7 @@ def test_modules_that_cannot_be_imported(sessions: SparkSessions, module: str, m
     assert module.strip().splitlines()[-1] in found.snippet or found.snippet
 
 
+@pytest.mark.core
 def test_functions_that_the_module_does_not_have(sessions: SparkSessions) -> None:
     text = "create function f(x int) returns int; create function g(x int) returns int"
     several, missing = errors(text, sessions, "def f(a, b): return 1")
@@ -109,6 +113,7 @@ def test_functions_that_the_module_does_not_have(sessions: SparkSessions) -> Non
     assert SourceText("create function f(x int) returns int").slice(alone.span) == "f"
 
 
+@pytest.mark.core
 def test_sql_functions(sessions: SparkSessions) -> None:
     text = """
     create type addr as (street varchar, zip int not null);
@@ -136,6 +141,7 @@ def test_sql_functions(sessions: SparkSessions) -> None:
     assert running.rows("g") == [(6, 24)]
 
 
+@pytest.mark.core
 def test_errors_of_a_functions_expression_have_their_place(sessions: SparkSessions) -> None:
     text = "create function f(x int) returns int as 1 +\n  y;\ncreate function g(x int) returns date as x"
     first, second = errors(text, sessions)
@@ -145,6 +151,7 @@ def test_errors_of_a_functions_expression_have_their_place(sessions: SparkSessio
     assert (second.span.start_line, "cannot cast" in second.message) == (3, True)
 
 
+@pytest.mark.core
 def test_errors_at_a_call_have_the_place_of_the_call(sessions: SparkSessions) -> None:
     text = "create function f(x int) returns int as x;\ncreate table t (a int);\ncreate view v as select a, f(nope) as b from t"
     (message,) = errors(text, sessions)
@@ -153,6 +160,7 @@ def test_errors_at_a_call_have_the_place_of_the_call(sessions: SparkSessions) ->
     assert "`nope`" in message.message
 
 
+@pytest.mark.core
 def test_gunzip_needs_no_declaration(sessions: SparkSessions) -> None:
     running = Running(
         """create table t (id int primary key, z varbinary);

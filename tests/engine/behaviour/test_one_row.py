@@ -84,6 +84,7 @@ FULLEST = 3
 """The step after which the tables have the most rows in both representations."""
 
 
+@pytest.mark.core("incremental-small", slow_because="many views, each compared with Spark's batch answer")
 @pytest.mark.parametrize(
     ("strategy", "size"), [("incremental", "small"), ("incremental", "narrow"), ("incremental", "large"), ("full", "small")]
 )
@@ -115,6 +116,7 @@ def _stored(running: Running, relation: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in collected(running.circuit.relation(relation)).to_pylist()]
 
 
+@pytest.mark.core
 def test_tables_hold_one_representation(sessions: SparkSessions, compiled: Program) -> None:
     running = Running("", sessions, compiled=compiled)
     running.insert("t", _t(1, True))
@@ -123,6 +125,7 @@ def test_tables_hold_one_representation(sessions: SparkSessions, compiled: Progr
     running.circuit.close()
 
 
+@pytest.mark.core
 def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: SparkSessions, compiled: Program) -> None:
     running = Running("", sessions, compiled=compiled)
     parser = JsonParser(compiled.schemas["u"], JsonOptions())
@@ -139,6 +142,7 @@ def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: Sp
     running.circuit.close()
 
 
+@pytest.mark.core(slow_because="many views over contents of a release before")
 def test_rows_stored_without_a_canonical_form_get_it(sessions: SparkSessions, compiled: Program) -> None:
     before = Running("", sessions, compiled=compiled)
     with release_without_canonical_form():

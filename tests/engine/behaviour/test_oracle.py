@@ -121,14 +121,8 @@ def _check_nothing_is_left(running: Running, limits: Limits) -> None:
     fresh.circuit.close()
 
 
-# Hypothesis looks for a smaller program that fails for up to 300 s. To end it in the middle of a call of the JVM would make all
-# tests after this one fail, and hide why this one did.
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("size", SIZES)
-def test_views_equal_the_batch_answer_after_every_step(sessions: SparkSessions, size: str) -> None:
-    @settings(
-        max_examples=max(2, round(EXAMPLES * SHARES[size])), deadline=None, print_blob=True, suppress_health_check=list(HealthCheck)
-    )
+def _search(sessions: SparkSessions, size: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
     @given(
         program=programs(VIEWS),
         stream=st.lists(changes(), min_size=min(4, STEPS), max_size=STEPS),
@@ -138,3 +132,18 @@ def test_views_equal_the_batch_answer_after_every_step(sessions: SparkSessions, 
         _check(sessions, SIZES[size], *program, stream, forgotten)
 
     check()
+
+
+# Hypothesis looks for a smaller program that fails for up to 300 s. To end it in the middle of a call of the JVM would make all
+# tests after this one fail, and hide why this one did.
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("size", SIZES)
+def test_views_equal_the_batch_answer_after_every_step(sessions: SparkSessions, size: str) -> None:
+    _search(sessions, size, max(2, round(EXAMPLES * SHARES[size])))
+
+
+@pytest.mark.core(slow_because="no fixed program meets what random ones do, each with views, changes and a restart")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("size", ["small", "held"])
+def test_a_few_programs_equal_the_batch_answer(sessions: SparkSessions, size: str) -> None:
+    _search(sessions, size, 2)

@@ -142,6 +142,7 @@ def _check_closure(program: Running, stream: list[Moves]) -> None:
         running.circuit.maintain()
 
 
+@pytest.mark.core
 def test_closures_follow_random_edges(sessions: SparkSessions) -> None:
     program = _compiled(CLOSURE, sessions, {"closure": "recursion"})
 
@@ -153,6 +154,7 @@ def test_closures_follow_random_edges(sessions: SparkSessions) -> None:
     check()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(("size", "few", "steps"), [("small", -1, 4), ("looked up", 1000, 4), ("narrow", 1000, 2), ("mixed", 2, 2)])
 def test_closures_in_all_sizes(sessions: SparkSessions, size: str, few: int, steps: int) -> None:
     # Without an allowance of few rows, deletions from small closures are computed anew.
@@ -187,6 +189,7 @@ def test_mutually_recursive_views(sessions: SparkSessions) -> None:
             assert [full.rows(name) for name in ("odd", "even")] == [running.rows(name) for name in ("odd", "even")]
 
 
+@pytest.mark.core
 def test_bounded_lengths_and_what_is_made_of_them(sessions: SparkSessions) -> None:
     running = _compiled(REACH, sessions, {"reach": "recursion"})
     edges: Counter[Pair] = Counter()
@@ -214,6 +217,7 @@ def test_a_recursive_query_counts_rows_as_often_as_spark_does(sessions: SparkSes
     assert {(0, 3, 3, 1), (0, 3, 2, 1)} <= set(running.rows("paths"))
 
 
+@pytest.mark.core
 def test_one_query_recomputed_by_spark_reaches_further_than_its_own_limit(sessions: SparkSessions) -> None:
     text = (
         "create table t (n int) with ('materialized' = 'true');"
@@ -242,6 +246,7 @@ def test_a_recursion_that_is_not_linear_is_recomputed_round_by_round(sessions: S
     assert running.rows("closure") == [(1, 2)]
 
 
+@pytest.mark.core
 def test_recursion_from_constants_starts_in_the_first_step(sessions: SparkSessions) -> None:
     text = """declare recursive view n(i int not null);
     create materialized view n as select 1 as i union select i * 2 from n where i < 20;"""
@@ -250,6 +255,7 @@ def test_recursion_from_constants_starts_in_the_first_step(sessions: SparkSessio
     assert emitted(running.step(), "n") == []
 
 
+@pytest.mark.core
 def test_a_declared_view_without_recursion_is_a_set(sessions: SparkSessions) -> None:
     running = Running(
         EDGES + "declare recursive view xs(x int); create materialized view xs as select x from edges where y > 0;", sessions
@@ -260,6 +266,7 @@ def test_a_declared_view_without_recursion_is_a_set(sessions: SparkSessions) -> 
     assert emitted(running.delete("edges", (1, 2)), "xs") == [(1, -1)]
 
 
+@pytest.mark.core
 def test_a_small_insertion_into_a_large_closure_follows_only_the_new_rows(
     sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +296,7 @@ def test_a_small_insertion_into_a_large_closure_follows_only_the_new_rows(
     assert sum(sizes) <= 60
 
 
+@pytest.mark.core
 def test_a_recursion_without_an_end_fails_its_step_and_names_the_limit(sessions: SparkSessions) -> None:
     text = """create table t (n int) with ('materialized' = 'true');
     declare recursive view counted(n int);
@@ -309,6 +317,7 @@ def test_a_recursion_without_an_end_fails_its_step_and_names_the_limit(sessions:
     assert emitted(running.insert("t", (-5,)), "counted") == [(-5, 1)]
 
 
+@pytest.mark.core
 def test_a_bootstrapped_recursive_view_gets_its_fixed_point(sessions: SparkSessions) -> None:
     running = Running(EDGES + "create view e as select * from edges;", sessions)
     running.insert("edges", (1, 2), (2, 3), (3, 1))

@@ -136,11 +136,13 @@ def test_views_equal_the_batch_answer_after_every_step(
     running.circuit.close()
 
 
+@pytest.mark.core
 def test_nothing_is_recomputed_in_full(compiled: Program) -> None:
     strategies = {name: {stage.strategy for stage in compiled.plans[name].stages} for name in QUERIES}
     assert {name for name, found in strategies.items() if "full" in found} == set()
 
 
+@pytest.mark.core
 def test_two_rows_where_one_value_is_wanted_fail_the_step(sessions: SparkSessions) -> None:
     running = Running(
         "create table t (k int); create materialized view v as select k, (select k from t where k > 1) as o from t;", sessions

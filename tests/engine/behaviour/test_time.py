@@ -91,6 +91,7 @@ def test_views_follow_the_clock_as_time_passes(ticking: Running) -> None:
     assert ticking.circuit.snapshot.clock == at("2026-01-02 10:31:00")
 
 
+@pytest.mark.core
 def test_a_tick_that_nothing_crosses_costs_nothing_and_is_no_step(clock: Running) -> None:
     running = clock
     running.circuit = Circuit(running.program, running.sessions, running.store)
@@ -109,6 +110,7 @@ def test_a_tick_that_nothing_crosses_costs_nothing_and_is_no_step(clock: Running
     assert emitted(step, "recent") == [(1, ts("09:30:00"), -1)]
 
 
+@pytest.mark.core
 def test_the_clock_never_goes_back(clock: Running) -> None:
     running = clock
     running.circuit = Circuit(running.program, running.sessions, running.store)
@@ -217,6 +219,7 @@ def test_late_rows_are_dropped_and_reported(tardy: Running) -> None:
     assert len(tardy.rows("error_view")) == 4
 
 
+@pytest.mark.core
 def test_a_late_old_version_makes_an_upsert_late(tardy: Running) -> None:
     tardy.insert("k", (1, ts("09:00:00"), 1), (2, ts("10:30:00"), 2))
     step = tardy.insert("k", (1, ts("12:00:00"), 3), (2, ts("10:40:00"), 4))
@@ -229,6 +232,7 @@ def test_a_late_old_version_makes_an_upsert_late(tardy: Running) -> None:
     assert tardy.rows("k")[1] == (2, ts("10:40:00"), 4)
 
 
+@pytest.mark.core
 def test_final_rows_come_once_and_stay(tardy: Running) -> None:
     assert tardy.insert("t", (1, ts("09:30:00")), (2, ts("10:10:00"))).view_deltas.keys() == {"hours", "late"}
     step = tardy.insert("t", (3, ts("09:40:00")), (4, ts("11:00:00")))
@@ -241,6 +245,7 @@ def test_final_rows_come_once_and_stay(tardy: Running) -> None:
     assert set(tardy.rows("final")) == {(hour("09:00:00"), 2), (hour("10:00:00"), 2), (hour("11:00:00"), 1)}
 
 
+@pytest.mark.core(slow_because="many views over windows that are closed one by one")
 def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> None:
     text = LATE + (
         "create table u (ts timestamp lateness interval 10 minutes, v int);"
@@ -278,6 +283,7 @@ def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> No
     assert all(rows < all_kept[name] / 2 for name, rows in kept.items())
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("program", "place", "words"),
     [

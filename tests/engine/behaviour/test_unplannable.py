@@ -109,6 +109,7 @@ def program(*queries: str) -> str:
     return TABLES + "".join(f"create view v{at} as {query};\n" for at, query in enumerate(queries))
 
 
+@pytest.mark.core(slow_because="many programs are compiled")
 def test_what_spark_accepts_compiles(sessions: SparkSessions) -> None:
     compiled = compile_program(program(*FAILING, *FINE), sessions)
     plans = [compiled.plans[f"v{at}"] for at in range(len(FAILING) + len(FINE))]
@@ -119,6 +120,7 @@ def test_what_spark_accepts_compiles(sessions: SparkSessions) -> None:
         assert not isinstance(plan.stages[-1].node, Full), (query, plan.reason)
 
 
+@pytest.mark.core
 def test_the_reason_of_the_full_strategy_is_the_constant(sessions: SparkSessions) -> None:
     plan = compile_program(program("select a + 1/0 as x from t"), sessions).plans["v0"]
     assert plan.reason is not None
@@ -126,6 +128,7 @@ def test_the_reason_of_the_full_strategy_is_the_constant(sessions: SparkSessions
     assert plan.reason.endswith(" in 1/0")
 
 
+@pytest.mark.core
 def test_what_spark_refuses_is_an_error_at_its_place(sessions: SparkSessions) -> None:
     marked = program(*(query for query, _ in REFUSED))
     text = marked.replace("«", "").replace("»", "")
@@ -140,6 +143,7 @@ def test_what_spark_refuses_is_an_error_at_its_place(sessions: SparkSessions) ->
         assert source.slice(message.span) == query[query.index("«") + 1 : query.index("»")]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("strategy", ["auto", "full"])
 @pytest.mark.parametrize(
     ("query", "condition", "expression"),
@@ -166,6 +170,7 @@ def test_the_step_fails_and_names_view_and_expression(
     assert running.circuit.snapshot is before
 
 
+@pytest.mark.core
 def test_a_recursion_with_a_constant_that_fails(sessions: SparkSessions) -> None:
     text = """create table e (a int, b int);
     declare recursive view r (x int, y int);
@@ -177,6 +182,7 @@ def test_a_recursion_with_a_constant_that_fails(sessions: SparkSessions) -> None
     assert (failed.value.view, failed.value.condition) == ("r", "CAST_INVALID_INPUT")
 
 
+@pytest.mark.core
 def test_a_value_of_the_clock_that_fails_names_a_view_that_reads_it(sessions: SparkSessions) -> None:
     query = "select id from t where ts > now() - make_dt_interval(0, 0, 0, 1 / (hour(now()) - 10))"
     running = Running(program("select now() as at", query), sessions)
@@ -186,6 +192,7 @@ def test_a_value_of_the_clock_that_fails_names_a_view_that_reads_it(sessions: Sp
     assert (failed.value.view, failed.value.condition) == ("v1", "DIVIDE_BY_ZERO")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("text", "place", "says"),
     [
@@ -204,6 +211,7 @@ def test_constants_of_a_declaration_are_evaluated(sessions: SparkSessions, text:
     assert SourceText(text).slice(message.span) == place
 
 
+@pytest.mark.core(slow_because="what nests deep takes long to plan")
 def test_what_nests_too_deep_is_recomputed(sessions: SparkSessions) -> None:
     compiled = compile_program(program(f"select {' + '.join(['a'] * 700)} as x from t"), sessions)
     assert compiled.plans["v0"].reason == "the query nests too deep to be decomposed"
@@ -240,11 +248,13 @@ REFUSE = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", COMPILE)
 def test_odd_programs_compile(sessions: SparkSessions, name: str) -> None:
     assert compile_program(COMPILE[name], sessions).plans
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", REFUSE)
 def test_odd_programs_are_refused_with_a_place(sessions: SparkSessions, name: str) -> None:
     with pytest.raises(ProgramErrors) as caught:

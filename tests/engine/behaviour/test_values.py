@@ -86,6 +86,7 @@ def _key(values: Any) -> tuple[Any, ...]:
     return tuple(repr(value) if isinstance(value, list | dict) else value for value in comparable(values))
 
 
+@pytest.mark.core("small")
 def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (f double, s varchar, x double) with ('materialized' = 'true');
@@ -103,6 +104,7 @@ def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: Limits) 
     assert running.rows("n") == [(None, 1, 1), (nan, 1, 1)] or len(running.rows("n")) == 2
 
 
+@pytest.mark.core
 def test_duplicates_have_weights(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (k int, s varchar) with ('materialized' = 'true');
@@ -122,6 +124,7 @@ def test_duplicates_have_weights(sessions: SparkSessions) -> None:
     assert running.rows("twice") == []
 
 
+@pytest.mark.core
 def test_a_total_over_nothing_and_having(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (k int, d decimal(5,2));
@@ -142,6 +145,7 @@ def test_a_total_over_nothing_and_having(sessions: SparkSessions) -> None:
     assert running.sums["e"][(0,)] == 1
 
 
+@pytest.mark.core
 def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (i int, d decimal(4,1)); create table u (b bigint, f decimal(6,3), s varchar);
@@ -157,6 +161,7 @@ def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
     running.change("u", [], [(2**40, decimal.Decimal("0.125"), "it's")])
 
 
+@pytest.mark.core("small")
 def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (k int, d date, ts timestamp, x decimal(38,10), y decimal(38,0), s varchar, b varbinary, o time)
@@ -181,6 +186,7 @@ def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: L
     running.change("t", [second], [first, third])
 
 
+@pytest.mark.core("small")
 def test_nested_columns_and_maps(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (k int not null primary key, m map<varchar, int>, l int array, st row(x int null, y varchar null));
@@ -199,6 +205,7 @@ def test_nested_columns_and_maps(sessions: SparkSessions, size: Limits) -> None:
     running.change("t", [], [rows[1], rows[2]])
 
 
+@pytest.mark.core("small", slow_because="many views, each compared with Spark's batch answer")
 def test_variants_in_views(sessions: SparkSessions, size: Limits) -> None:
     running = Running(
         """create table t (k int not null primary key, s varchar) with ('materialized' = 'true');
@@ -235,6 +242,7 @@ def test_views_over_views_over_views(sessions: SparkSessions) -> None:
     assert running.rows("e") == []
 
 
+@pytest.mark.core
 def test_text_is_compared_with_a_collation_inside_queries_only(sessions: SparkSessions) -> None:
     table = "create table t (s varchar);"
     with pytest.raises(ProgramErrors, match="Column x of view v has a collation"):

@@ -115,6 +115,7 @@ NUMBERS = [
 ]
 
 
+@pytest.mark.core("DecimalType(1,0)", "DecimalType(2,2)")
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_decimals_are_compared_as_spark_compares_them(sessions: SparkSessions, kind: DecimalType) -> None:
     most = Decimal(10**kind.precision - 1).scaleb(-kind.scale, Context(prec=38))

@@ -83,6 +83,7 @@ BLOCKS = {
 LIMITS = {"whole": Limits(), "in pieces": Limits(piece_bytes=1_000), "compiled": Limits(compiled_rows=0, piece_bytes=60_000)}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("name", BLOCKS)
 def test_the_values_are_those_of_one_query_in_the_order_of_the_rows(
@@ -104,6 +105,7 @@ def computed(node: Select, rows: Batch, step: Context) -> Any:
     return computed_values(split, split.block, rows, step)
 
 
+@pytest.mark.core
 def test_few_values_are_evaluated_once_each(sessions: SparkSessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     numbered = module.numbered
@@ -127,6 +129,7 @@ def test_few_values_are_evaluated_once_each(sessions: SparkSessions, tmp_path: P
     assert sum(sizes) == COUNT
 
 
+@pytest.mark.core
 def test_limits_of_rows_and_bytes_hold_on_both_sides(sessions: SparkSessions, tmp_path: Path) -> None:
     rows, node = batch(100), block("`r`.`n`", "REPEAT(`r`.`few`, 50)")
     at_most = context(sessions, tmp_path, Limits(computed_rows=100))
@@ -140,6 +143,7 @@ def test_limits_of_rows_and_bytes_hold_on_both_sides(sessions: SparkSessions, tm
         assert (computed(given, many, context(sessions, tmp_path, limits)) is None) is is_none
 
 
+@pytest.mark.core
 def test_values_that_many_rows_share_count_for_each_of_them(sessions: SparkSessions, tmp_path: Path) -> None:
     node = block("REPEAT(`r`.`few`, 50)", where="`r`.`few` <> 'text 3'")
     whole = computed(node, batch(), context(sessions, tmp_path)).columns.nbytes
@@ -148,6 +152,7 @@ def test_values_that_many_rows_share_count_for_each_of_them(sessions: SparkSessi
         assert (computed(node, batch(), step) is None) is is_none
 
 
+@pytest.mark.core
 def test_what_unnests_or_takes_a_job_is_left_to_others(spark: SparkSession, tmp_path: Path) -> None:
     sessions = SparkSessions.of(spark)
     for session in sessions.each:
@@ -172,6 +177,7 @@ def test_an_error_of_a_row_is_sparks_wherever_the_row_is(sessions: SparkSessions
     assert found.num_rows == COUNT * 7 // 8
 
 
+@pytest.mark.core
 def test_no_rows_take_one_question(sessions: SparkSessions, tmp_path: Path) -> None:
     step = context(sessions, tmp_path)
     select_rows(BLOCKS["of each row"], batch(1), step)

@@ -37,6 +37,7 @@ VALUES: dict[str, pa.Array] = {
 ORDERS = [(descending, nulls_first) for descending in (False, True) for nulls_first in (False, True)]
 
 
+@pytest.mark.core
 def test_values_of_each_type_are_ordered_as_spark_orders_them(sessions: SparkSessions) -> None:
     count = max(map(len, VALUES.values()))
     # Some values twice, and NULL.

@@ -35,6 +35,7 @@ def collected() -> Iterator[list[int]]:
         yield sizes
 
 
+@pytest.mark.core
 def test_few_rows_that_become_many_do_not_come_into_memory(sessions: SparkSessions, collected: list[int]) -> None:
     program = """
         create table t (id int, n int);

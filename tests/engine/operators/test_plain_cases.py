@@ -20,6 +20,7 @@ ROWS = pa.table(
 )
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     "text",
     [

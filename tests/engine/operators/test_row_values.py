@@ -18,6 +18,8 @@ from airflow_pipelines.engine.operators.row_values import needs_spark, row_value
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 
+pytestmark = pytest.mark.core
+
 SCHEMA: Final = StructType(
     [
         StructField("a", IntegerType()),

@@ -40,6 +40,8 @@ from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Sou
 from airflow_pipelines.sql.plan.passes.join_graphs import join_graph
 from tests.engine.asked import asked_of_spark
 
+pytestmark = pytest.mark.core
+
 SCHEMA = weighted(
     StructType(
         [

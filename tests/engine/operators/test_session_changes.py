@@ -72,6 +72,7 @@ def test_totals_by_session_equal_the_batch_answer(size: str, sessions: SparkSess
     compared.running.circuit.close()
 
 
+@pytest.mark.core
 def test_times_at_both_ends_of_their_range(sessions: SparkSessions) -> None:
     last = datetime.datetime(9999, 12, 31, 23, 59, 49, 999999)
     first = datetime.datetime(1, 1, 1)

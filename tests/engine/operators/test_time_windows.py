@@ -32,6 +32,7 @@ TIMES: Final[list[datetime | None]] = [
 ]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_windows_are_sparks(sessions: SparkSessions, zone: str | None) -> None:
     numbers = range(len(TIMES))

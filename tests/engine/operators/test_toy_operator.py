@@ -44,6 +44,8 @@ from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from tests.engine.programs import Running, emitted
 from tests.host import saved
 
+pytestmark = pytest.mark.core
+
 PROGRAM = """
 create table events (door string, what string, n int) with ('append_only' = 'true', 'materialized' = 'true');
 create materialized view moves as select door, what as before, what as after, n as least from events;

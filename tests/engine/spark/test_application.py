@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.spark.application import (
@@ -13,6 +14,8 @@ from airflow_pipelines.engine.spark.application import (
     heap_used,
     jvm_process,
 )
+
+pytestmark = pytest.mark.core
 
 
 def test_an_application_that_works_has_no_problem(spark: SparkSession) -> None:

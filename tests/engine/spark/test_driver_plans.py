@@ -22,6 +22,8 @@ from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
 from airflow_pipelines.engine.spark.result_connection import ResultTooLargeError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 SCHEMA = StructType([StructField("k", LongType()), StructField("s", StringType()), StructField("m", YearMonthIntervalType())])
 
 

@@ -16,6 +16,8 @@ from airflow_pipelines.engine.spark.internals import jvm, singleton
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.jobs import ThreadProperties, begin_jobs, cancel_jobs
 
+pytestmark = pytest.mark.core
+
 PATIENCE_S = 60.0
 
 

@@ -9,6 +9,8 @@ from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.limited_frames import first_of_each_partition
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 GROUPS = "SELECT CONCAT('k', id % 1000) AS k, COUNT(*) AS n, CAST(NULL AS DECIMAL(38, 2)) AS d FROM RANGE(0, 5000, 1, 3) GROUP BY 1"
 
 

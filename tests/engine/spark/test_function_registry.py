@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 HOME = "'java.lang.System', 'getenv', 'HOME'"
 
 

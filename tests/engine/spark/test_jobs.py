@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.jobs import ThreadProperties, begin_jobs, cancel_jobs, started_jobs
 
+pytestmark = pytest.mark.core
+
 
 def in_a_thread(work: Callable[[], None]) -> None:
     """Run something in a thread of its own, whose properties end with it; raise what it raises."""

@@ -14,6 +14,8 @@ from airflow_pipelines.engine.spark.result_connection import AbortedError, Resul
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, SMALL_CONF, SparkSessions, sibling
 
+pytestmark = pytest.mark.core
+
 ALL_TYPES = """
 SELECT k, s, k > 1 AS b, CAST('NaN' AS FLOAT) AS f, -0.0D * k AS d, CAST(k AS DECIMAL(38, 10)) AS c, DATE'2025-01-01' + k AS day,
   TIMESTAMP_NTZ'2025-01-01 00:00:00' AS at, TIMESTAMP'2025-01-01 00:00:00' AS moment, time'12:00:00' AS time,

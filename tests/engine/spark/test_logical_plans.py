@@ -10,6 +10,8 @@ from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.logical_plans import analyzed_plan, optimized_plan
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 
 def test_columns_tell_which_names_spark_made_up(spark: SparkSession) -> None:
     given, unnamed = analyzed_plan(spark.sql("SELECT id AS a, id + 1 FROM RANGE(3)")).fields

@@ -11,6 +11,8 @@ from airflow_pipelines.engine.spark.partitioned_frames import partitioned_frame
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.values.intervals import has_months
 
+pytestmark = pytest.mark.core
+
 VALUES = {
     "bigint": "-9223372036854775808",
     "string": "'\u00e4\\u0000 '",

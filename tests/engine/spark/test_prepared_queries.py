@@ -28,6 +28,8 @@ from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, Refillab
 from airflow_pipelines.engine.spark.rerun_probe import can_rerun
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 COLUMNS = [StructField("k", LongType()), StructField("v", DecimalType(12, 2)), StructField("s", StringType())]
 SCHEMA = weighted(StructType(COLUMNS))
 

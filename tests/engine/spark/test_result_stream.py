@@ -14,6 +14,8 @@ from airflow_pipelines.engine.spark.result_connection import AbortedError, Resul
 from airflow_pipelines.engine.spark.result_stream import WINDOW_BYTES, _next_window, streamed
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 ALL_TYPES = """
 SELECT id, CAST(id AS STRING) AS s, parse_json('{"a": [1, null]}') AS v, IF(id = 1, NULL, interval '7' month) AS m,
   interval '1 02:03:04' day to second AS d, timestamp'2020-01-01' AS t, map(id, named_struct('x', interval '1' month)) AS mm,

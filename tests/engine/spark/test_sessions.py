@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.core
+
 
 def test_both_sessions_speak_the_same_sql(sessions: SparkSessions) -> None:
     for session in (sessions.small, sessions.large):

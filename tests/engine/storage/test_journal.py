@@ -159,6 +159,7 @@ def write_three_records(folder: Path) -> None:
         (folder / "acknowledged").write_text(str(step))
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_a_kill_anywhere_loses_no_acknowledged_record(tmp_path: Path) -> None:
     numbers = itertools.count()

@@ -22,6 +22,7 @@ def test_a_folder_has_one_holder(tmp_path: Path) -> None:
     StorageLock(tmp_path / "new" / "storage").release()
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_a_holder_that_died_leaves_the_folder_free(tmp_path: Path) -> None:
     code = (

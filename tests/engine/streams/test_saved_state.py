@@ -99,6 +99,7 @@ def test_pages_in_files_are_read_some_at_a_time(tmp_path: Path) -> None:
     assert max(len(part.pages) for part in pages_of(again)) < 200
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("limits", [DEFAULT_LIMITS, replace(DEFAULT_LIMITS, small_input=0, small_rows=0)], ids=["driver", "spark"])
 def test_a_page_that_came_back_after_a_merge_is_there_once(sessions: SparkSessions, tmp_path: Path, limits: Limits) -> None:
     state, store = _State(), BatchStore(tmp_path)

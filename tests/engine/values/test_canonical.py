@@ -62,6 +62,7 @@ def exact(value: Any) -> Any:
             return value
 
 
+@pytest.mark.core
 def test_both_ways_give_the_same(sessions: SparkSessions) -> None:
     table = pa.table({name: pa.array(values, kind) for name, (kind, _, values) in COLUMNS.items()})
     schema = StructType.fromDDL(", ".join(f"`{name}` {kind}" for name, (_, kind, _) in COLUMNS.items()))

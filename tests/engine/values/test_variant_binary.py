@@ -25,6 +25,7 @@ SCALARS = st.one_of(
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12)
 
 
+@pytest.mark.core
 def test_spark_rebuilds_what_is_written_here_to_the_same_bytes(sessions: SparkSessions) -> None:
     @settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(VALUES, min_size=60, max_size=60))

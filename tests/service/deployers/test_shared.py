@@ -24,6 +24,8 @@ from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.deployers.submit import LocalSubmitter
 from airflow_pipelines.settings import Settings
 
+pytestmark = pytest.mark.core
+
 
 def row(control_plane: ControlPlane, tmp_path: Path, **fields: Any) -> UUID:
     (tmp_path / "host.log").write_text("the last word\n")

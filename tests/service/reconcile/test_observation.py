@@ -18,6 +18,8 @@ from tests.service import records as given
 from tests.service.hosted import host_row, put, wait_stopped
 from tests.service.records import transition
 
+pytestmark = pytest.mark.core
+
 
 def test_transitions_are_consumed_in_order_one_event_each(control_plane: ControlPlane, tmp_path: Path) -> None:
     host_row(control_plane, tmp_path)

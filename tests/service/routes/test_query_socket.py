@@ -26,7 +26,7 @@ from airflow_pipelines.settings import Settings
 from tests.service.test_proxy import running_on
 from tests.serving import serving
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(60), pytest.mark.core]
 
 
 async def _query(request: Request) -> Response:

@@ -16,6 +16,8 @@ from airflow_pipelines.sql.syntax.edits import Edited
 if TYPE_CHECKING:
     from airflow_pipelines.engine.spark.sessions import SparkSessions
 
+pytestmark = pytest.mark.core
+
 _DAY, _MOMENT = dt.date(2021, 3, 4), dt.datetime(2021, 3, 4, 15, 16, 17, 125000)
 
 VALUES: dict[str, Any] = {

@@ -55,6 +55,7 @@ VALUES: dict[str, Any] = {
 _JSON = """{"a": [1, 2.50], "s": "x", "n": null, "o": {"k": [true]}, "it''s": 0}"""
 
 
+@pytest.mark.core
 def test_values(sessions: SparkSessions) -> None:
     items = ", ".join(f"{text} as v{at}" for at, text in enumerate(VALUES))
     query = translate(Edited(f"select {items} from values ('{_JSON}', 'o', 1) t(j, k, n)"), Definitions())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS
 from airflow_pipelines.sql.rewrite.translate import translate
@@ -37,6 +39,7 @@ VALUES: dict[str, Any] = {
 _JSON = '{"a": 1, "b": 2.0, "c": 2.5, "s": "7", "e": 9e30, "n": null, "y": true, "d": "2024-01-02", "t": "10:11:12", "o": {"a": 1}}'
 
 
+@pytest.mark.core
 def test_values(sessions: SparkSessions) -> None:
     items = ", ".join(f"{text} as v{at}" for at, text in enumerate(VALUES))
     query = translate(Edited(f"select {items} from values ('{_JSON}') t(j)"), Definitions())

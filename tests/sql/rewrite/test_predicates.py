@@ -66,6 +66,7 @@ PERIODS = {
 }
 
 
+@pytest.mark.core
 def test_values(sessions: SparkSessions) -> None:
     items = ", ".join(f"{text} as v{at}" for at, text in enumerate(PERIODS))
     (row,) = sessions.small.sql(translate(Edited(f"select {items}"), Definitions()).text).collect()

@@ -51,6 +51,7 @@ def test_places_lead_back() -> None:
     assert "select distinct on (a) a, zork from t limit 1, 2"[first:last] == "zork"
 
 
+@pytest.mark.core
 def test_values(sessions: SparkSessions) -> None:
     rows = "from values (1, 10, 'x'), (1, 20, 'y'), (2, 5, 'z') as t(a, b, c)"
     found = {

@@ -281,6 +281,7 @@ def _sorted(value: object) -> object:
     return value
 
 
+@pytest.mark.core
 @pytest.mark.processes
 def test_a_fingerprint_is_the_same_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "fp_main.py").write_text(

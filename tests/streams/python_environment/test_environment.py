@@ -17,6 +17,8 @@ from airflow_pipelines.streams.python_environment.needs import Archive, PythonEn
 from tests.service.waiting import until
 from tests.streams.python_environment.packages import wheel
 
+pytestmark = pytest.mark.core
+
 _ENVIRONMENTS = "[0-9a-f]*-*"
 
 
@@ -83,6 +85,7 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock", ".lock"]
 
 
+@pytest.mark.core(slow_because="an environment is made")
 @pytest.mark.processes
 def test_requirements_are_installed_once_next_to_this_project(tmp_path: Path) -> None:
     wheel(tmp_path / "packages", "required_by_a_test", "1.0", requires="tenacity", script=True)
@@ -100,6 +103,7 @@ def test_requirements_are_installed_once_next_to_this_project(tmp_path: Path) ->
     assert len(list((tmp_path / "cache").glob(_ENVIRONMENTS))) == 1
 
 
+@pytest.mark.core(slow_because="an environment is made")
 @pytest.mark.processes
 def test_a_requirement_comes_before_a_package_of_this_project(tmp_path: Path) -> None:
     wheel(tmp_path / "packages", "tenacity", "99.0")

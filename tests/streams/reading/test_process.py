@@ -38,6 +38,8 @@ from tests.streams.reading.programs import (
     receive_all,
 )
 
+pytestmark = pytest.mark.core
+
 _NONE = WatermarkStrategy.no_watermarks()
 
 

@@ -22,7 +22,7 @@ from airflow_pipelines.streams.worker.page_parts import PART_BYTES
 from tests.datastream.programs import environment
 from tests.streams.worker.programs import ROOT, Kept, elements, ended, program, rows, source, splits, start
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.core]
 _LIMIT = 30.0
 
 

@@ -29,6 +29,8 @@ from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import NESTED, SCALARS, col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer
 
+pytestmark = pytest.mark.core
+
 VIEW = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"), name="people")
 KEY = ("id",)
 

@@ -23,6 +23,8 @@ from tests.connectors.formats.avro.encoding import encoded
 from tests.connectors.relations import col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer
 
+pytestmark = pytest.mark.core
+
 TABLE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"))
 SCHEMA = {
     "type": "record",

@@ -35,6 +35,8 @@ from tests.connectors.formats.protobuf.types import SHOP, file, in_options, mess
 from tests.connectors.relations import NESTED, SCALARS, col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer
 
+pytestmark = pytest.mark.core
+
 VIEW = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"), name="people")
 KEY = ("id",)
 

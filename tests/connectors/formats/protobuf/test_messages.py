@@ -29,6 +29,8 @@ from tests.connectors.formats.protobuf.types import PERSON, SHOP, compiled, file
 from tests.connectors.relations import col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer
 
+pytestmark = pytest.mark.core
+
 TABLE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"))
 OF_PEOPLE = {"descriptor_set": in_options(SHOP), "message": "shop.Person"}
 FIELD = 'field {{ name: "{0}" number: {1} type: {2} label: LABEL_OPTIONAL }}'

@@ -25,6 +25,8 @@ from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import NESTED, SCALARS, col, relation
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes, counted, merged, output, rows, version
 
+pytestmark = pytest.mark.core
+
 
 def test_change_log_says_what_happened_in_order(tmp_path: Path) -> None:
     sink = output(tmp_path / "log")

@@ -57,6 +57,7 @@ def test_write_follow_and_take_back(s3: Callable[[], Bucket]) -> None:
     assert rows(uri, **storage(bucket)) == [(1, "A"), (2, "b")]
 
 
+@pytest.mark.core
 def test_partitions_with_odd_names(s3: Callable[[], Bucket]) -> None:
     bucket = s3()
     uri = f"s3://{bucket.name}/t"
@@ -84,6 +85,7 @@ def test_writers_on_an_object_store_do_not_overwrite_each_other(s3: Callable[[],
     assert sorted(found) == sorted(100 * number + step for number in range(3) for step in range(1, 6))
 
 
+@pytest.mark.core
 def test_a_wrong_key_is_not_tried_again(s3: Callable[[], Bucket]) -> None:
     bucket = s3()
     wrong = options(bucket, AWS_SECRET_ACCESS_KEY="not-the-key")
@@ -97,6 +99,7 @@ def test_a_wrong_key_is_not_tried_again(s3: Callable[[], Bucket]) -> None:
         assert "not-the-key" not in str(caught.value)
 
 
+@pytest.mark.core
 def test_a_bucket_that_is_not_there(s3: Callable[[], Bucket]) -> None:
     bucket = s3()
     with pytest.raises(ConnectorFailure, match="there is no Delta table"):
@@ -106,6 +109,7 @@ def test_a_bucket_that_is_not_there(s3: Callable[[], Bucket]) -> None:
     assert "NoSuchBucket" in str(caught.value)
 
 
+@pytest.mark.core
 def test_files_that_were_deleted(s3: Callable[[], Bucket]) -> None:
     bucket = s3()
     uri = f"s3://{bucket.name}/t"

@@ -81,6 +81,7 @@ def test_a_table_is_written_and_read(lake: dict[str, Any]) -> None:
     assert sorted(seen(read_all(source(lake)))) == [(1, "a", 1), (2, "b", 1)]
 
 
+@pytest.mark.core
 def test_who_may_not_is_told_without_the_key(lake: dict[str, Any]) -> None:
     wrong = {**lake, "s3.secret-access-key": "wr0ng"}
     if lake["catalog_type"] == "glue":
@@ -91,6 +92,7 @@ def test_who_may_not_is_told_without_the_key(lake: dict[str, Any]) -> None:
     assert "wr0ng" not in str(failure.value)
 
 
+@pytest.mark.core
 def test_who_has_another_password_or_no_server_is_told(s3: Callable[[], Bucket], database: Database, password_user: str) -> None:
     def failure(url: str) -> ConnectorFailure:
         with pytest.raises(ConnectorFailure) as found:

@@ -17,7 +17,7 @@ from tests.connectors.contexts import input_context, output_context
 from tests.connectors.transports.iceberg.rest_server import TOKEN, rest_catalog
 from tests.connectors.transports.iceberg.tables import PEOPLE, changes, read_all, rows, seen
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.core]
 KEY = ("id",)
 
 

@@ -60,6 +60,7 @@ def test_what_is_written_can_be_read(kafka: Kafka, schema_registry: SchemaRegist
     assert (sorted(row["id"] for row in rows), errors) == (ids, [])
 
 
+@pytest.mark.core
 def test_a_registry_that_is_away_is_asked_again(kafka: Kafka, schema_registry: SchemaRegistryServer, opened: Open) -> None:
     topic = kafka.topic()
     schema_registry.status = 503
@@ -75,6 +76,7 @@ def test_a_registry_that_is_away_is_asked_again(kafka: Kafka, schema_registry: S
     assert not isinstance(refused.value, TransientConnectorFailure)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("direction", "options", "says"),
     [

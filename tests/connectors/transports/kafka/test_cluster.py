@@ -272,6 +272,7 @@ def test_executors_with_other_code_read_nothing(read: Read, topic: dict[str, Any
     assert "is not the host's release" in said
 
 
+@pytest.mark.core
 def test_what_stays_with_the_host_says_so(read: Read, topic: dict[str, Any], alone: dict[str, Any]) -> None:
     ordered = read({**topic, "synchronize_partitions": True})
     assert not ordered["jobs"]
@@ -293,6 +294,7 @@ def test_records_that_expired_are_no_reason_to_stop(kafka: Kafka, read: Read) ->
     assert by_partition(together["rows"]) == by_partition(alone["rows"])
 
 
+@pytest.mark.core
 def test_without_sparks_source_the_host_is_told_once(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,6 +15,8 @@ from tests.connectors.relations import col, relation
 from tests.connectors.transports.kafka.declared import PEOPLE, Open, opened, read
 from tests.fixtures.kafka import Kafka
 
+pytestmark = pytest.mark.core
+
 __all__ = ["opened"]
 SCHEMA = {"type": "record", "name": "p", "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]}
 LINES = relation(col("line", "VARCHAR"))

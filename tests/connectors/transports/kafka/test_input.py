@@ -155,6 +155,7 @@ def rows(*numbers: int) -> list[str]:
     return [row(number) for number in numbers]
 
 
+@pytest.mark.core
 def test_all_partitions_are_read_to_their_ends(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic(3)
     kafka.send(topic, *rows(*range(100)), partition=0)
@@ -166,6 +167,7 @@ def test_all_partitions_are_read_to_their_ends(kafka: Kafka, read: Read) -> None
     assert reader.input.lag() == Lag(records=0)
 
 
+@pytest.mark.core
 def test_what_is_read_is_fetched_anew_at_once(kafka: Kafka, read: Read) -> None:
     # A client that keeps one record has enough after each fetch, and each fetch brings one of the blocks in which they were sent.
     # Librdkafka itself would look once a second whether it needs more: longer than anybody waits here.
@@ -176,6 +178,7 @@ def test_what_is_read_is_fetched_anew_at_once(kafka: Kafka, read: Read) -> None:
     assert reader.until_ids(blocks) == list(range(blocks))
 
 
+@pytest.mark.core
 def test_a_position_goes_on_where_it_was(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic(2)
     kafka.send(topic, *rows(1, 2, 3))
@@ -192,6 +195,7 @@ def test_a_position_goes_on_where_it_was(kafka: Kafka, read: Read) -> None:
     assert third.position == {"offsets": {"0": 4, "1": 1}}
 
 
+@pytest.mark.core
 def test_the_end_of_a_topic_is_the_same_place_after_a_restart(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, *rows(1))
@@ -204,6 +208,7 @@ def test_the_end_of_a_topic_is_the_same_place_after_a_restart(kafka: Kafka, read
     assert first.until_ids(1) == [2]
 
 
+@pytest.mark.core
 def test_times_and_offsets(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     for number, time_ms in ((1, 1_000), (2, 2_000), (3, 3_000)):
@@ -215,6 +220,7 @@ def test_times_and_offsets(kafka: Kafka, read: Read) -> None:
     assert late.position == {"offsets": {"0": 3}}
 
 
+@pytest.mark.core
 def test_records_that_say_nothing_are_errors_with_their_places(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic(2)
     kafka.send(topic, row(1), None, "{", "", '{"id": "x"}', *rows(2, 3), partition=1, key=b"\xff")
@@ -228,6 +234,7 @@ def test_records_that_say_nothing_are_errors_with_their_places(kafka: Kafka, rea
     assert "column 'id'" in "".join(error for error in reader.errors if places[3] in error)
 
 
+@pytest.mark.core
 def test_headers_choose_records(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, row(1), headers=[("kind", "a")])
@@ -270,6 +277,7 @@ def test_partitions_in_the_order_of_time(kafka: Kafka, read: Read) -> None:
     assert sorted(again.ids) == [60, 61]
 
 
+@pytest.mark.core
 def test_open_and_aborted_transactions_are_not_read(kafka: Kafka, read: Read) -> None:
     from confluent_kafka import Producer
 
@@ -288,6 +296,7 @@ def test_open_and_aborted_transactions_are_not_read(kafka: Kafka, read: Read) ->
     assert reader.position == {"offsets": {"0": 6}}
 
 
+@pytest.mark.core
 def test_a_commit_does_not_wait_for_a_read(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, *rows(1))
@@ -315,6 +324,7 @@ def test_a_commit_does_not_wait_for_a_read(kafka: Kafka, read: Read) -> None:
         thread.join(10)
 
 
+@pytest.mark.core
 def test_positions_are_committed_to_the_group(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic(2)
     kafka.send(topic, *rows(1, 2))
@@ -332,6 +342,7 @@ def test_positions_are_committed_to_the_group(kafka: Kafka, read: Read) -> None:
     other.input.commit(other.position)
 
 
+@pytest.mark.core
 def test_lag(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, *rows(*range(30)))
@@ -344,6 +355,7 @@ def test_lag(kafka: Kafka, read: Read) -> None:
     assert reader.input.lag() == Lag(records=15)
 
 
+@pytest.mark.core
 def test_records_that_expired(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, *rows(*range(10)))
@@ -356,6 +368,7 @@ def test_records_that_expired(kafka: Kafka, read: Read) -> None:
     assert read(topic).until_ids(6) == list(range(4, 10))
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("resumes", [True, False])
 def test_records_that_expire_while_nobody_reads(kafka: Kafka, read: Read, resumes: bool) -> None:
     topic = kafka.topic()
@@ -374,12 +387,14 @@ def test_records_that_expire_while_nobody_reads(kafka: Kafka, read: Read, resume
             reader.until(lambda: 499 in reader.ids)
 
 
+@pytest.mark.core
 def test_a_topic_that_was_made_anew(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     with pytest.raises(ConnectorFailure, match="partition 0 ends at offset 0, and offset 7 comes next: the topic was deleted"):
         read(topic, {"offsets": {"0": 7}})
 
 
+@pytest.mark.core
 def test_a_missing_topic_is_looked_for_again(kafka: Kafka, read: Read) -> None:
     begun = time.monotonic()
     with pytest.raises(TransientConnectorFailure, match=r"nowhere: there is no such topic at 127.*correct 'topic'"):
@@ -387,6 +402,7 @@ def test_a_missing_topic_is_looked_for_again(kafka: Kafka, read: Read) -> None:
     assert time.monotonic() - begun < 10
 
 
+@pytest.mark.core
 def test_a_topic_that_is_deleted_while_it_is_read(kafka: Kafka, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_input, "_PARTITIONS_S", 0.2)
     topic = kafka.topic()
@@ -398,6 +414,7 @@ def test_a_topic_that_is_deleted_while_it_is_read(kafka: Kafka, read: Read, monk
         reader.until(lambda: False)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no-such-host.invalid:9092"])
 def test_an_unknown_broker_is_named_within_seconds(kafka: Kafka, read: Read, address: str) -> None:
     begun = time.monotonic()
@@ -409,6 +426,7 @@ def test_an_unknown_broker_is_named_within_seconds(kafka: Kafka, read: Read, add
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
 
 
+@pytest.mark.core
 def test_credentials(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, *rows(1))
@@ -422,11 +440,13 @@ def test_credentials(kafka: Kafka, read: Read) -> None:
     assert time.monotonic() - begun < 10
 
 
+@pytest.mark.core
 def test_a_property_without_a_good_value(kafka: Kafka, read: Read) -> None:
     with pytest.raises(ConnectorFailure, match=r"no value that Kafka's client accepts.*fetch.min.bytes"):
         read("t", **{"fetch.min.bytes": 0})
 
 
+@pytest.mark.core
 def test_a_read_comes_back_when_the_input_is_closed(kafka: Kafka, read: Read) -> None:
     reader = read(kafka.topic())
     reader.read()
@@ -440,6 +460,7 @@ def test_a_read_comes_back_when_the_input_is_closed(kafka: Kafka, read: Read) ->
     reader.input.commit({"offsets": {"0": 0}})
 
 
+@pytest.mark.core(slow_because="a broker is stopped and started")
 def test_a_broker_that_goes_and_comes_back(new_broker: Callable[[], Broker], read: Read) -> None:
     broker = new_broker()
     kafka = Kafka(broker)
@@ -463,6 +484,7 @@ def test_a_broker_that_goes_and_comes_back(new_broker: Callable[[], Broker], rea
     assert read(topic, reader.position, address=broker.address).until_ids(1) == [5]
 
 
+@pytest.mark.core("killed", slow_because="it waits for a client that cannot reach its broker")
 @pytest.mark.parametrize("ends", [Broker.kill, Broker.stop], ids=["killed", "stopped"])
 def test_it_lets_go_of_a_broker_that_is_away_with_a_commit_on_its_way(
     new_broker: Callable[[], Broker], read: Read, ends: Callable[[Broker], None]
@@ -491,6 +513,7 @@ def test_it_lets_go_of_a_broker_that_is_away_with_a_commit_on_its_way(
     assert not closing.is_alive()
 
 
+@pytest.mark.core
 def test_rows_are_inserts(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, *rows(1))

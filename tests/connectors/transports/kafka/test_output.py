@@ -66,6 +66,7 @@ def ids(kafka: Kafka, topic: str, *, committed: bool = True) -> list[int]:
     return [value["insert"]["id"] for value in values(kafka, topic, committed=committed)]
 
 
+@pytest.mark.core
 def test_each_change_is_a_record_with_its_row_as_key(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic()
     output = write(topic, headers=[{"key": "a", "value": "b"}, {"key": "c", "value": [0, 255]}, {"key": "d"}])
@@ -77,6 +78,7 @@ def test_each_change_is_a_record_with_its_row_as_key(kafka: Kafka, write: Write)
     assert given == (2, sum(len(record.key or b"") + len(record.value or b"") for record in records))
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("encoder", "expected"),
     [
@@ -98,6 +100,7 @@ def test_an_index_makes_keys_and_updates(kafka: Kafka, write: Write, encoder: En
     assert [record.key for record in records if b"2" in (record.value or b"")[:20]][-1] == b'{"id":2}'
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("shape", ["debezium", "snowflake", "weighted"])
 def test_other_shapes(kafka: Kafka, write: Write, shape: Any) -> None:
     topic = kafka.topic()
@@ -106,6 +109,7 @@ def test_other_shapes(kafka: Kafka, write: Write, shape: Any) -> None:
     assert {"debezium": ["payload"], "weighted": ["weight", "data"]}.get(shape, list(value)) == list(value)
 
 
+@pytest.mark.core
 def test_the_number_of_a_step_is_in_the_topic_with_its_rows(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic(3)
     output = write(topic)
@@ -141,6 +145,7 @@ def test_a_step_that_was_not_finished_is_not_there(kafka: Kafka, write: Write, m
     assert ids(kafka, topic, committed=False) == [1, 2, 3]
 
 
+@pytest.mark.core
 def test_a_run_that_was_replaced_writes_nothing_more(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic()
     old = write(topic)
@@ -154,6 +159,7 @@ def test_a_run_that_was_replaced_writes_nothing_more(kafka: Kafka, write: Write)
     assert new.committed_step() == 3
 
 
+@pytest.mark.core
 def test_two_outputs_of_one_topic_have_numbers_of_their_own(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic()
     first, second = write(topic, **{"transactional.id": f"{topic}-1"}), write(topic, **{"transactional.id": f"{topic}-2"})
@@ -162,6 +168,7 @@ def test_two_outputs_of_one_topic_have_numbers_of_their_own(kafka: Kafka, write:
     assert (first.committed_step(), second.committed_step()) == (1, 10)
 
 
+@pytest.mark.core
 def test_a_number_that_the_brokers_have_forgotten(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic(2)
     name = f"{topic}-1"
@@ -182,6 +189,7 @@ def test_a_number_that_the_brokers_have_forgotten(kafka: Kafka, write: Write) ->
     assert ids(kafka, topic) == [2], "a number comes without records"
 
 
+@pytest.mark.core
 def test_without_transactions_records_are_there_and_no_number(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic()
     output = write(topic, transactions=False)
@@ -203,6 +211,7 @@ def test_many_rows_in_one_step(kafka: Kafka, write: Write) -> None:
     assert len(set(places)) == 1
 
 
+@pytest.mark.core
 def test_a_missing_topic_is_looked_for_again(kafka: Kafka, write: Write) -> None:
     with pytest.raises(TransientConnectorFailure, match=r"nowhere: there is no such topic.*correct 'topic'"):
         write("nowhere")
@@ -224,6 +233,7 @@ def test_wrong_credentials_and_brokers(kafka: Kafka, write: Write) -> None:
     assert time.monotonic() - begun < 20
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("transactions", [True, False])
 def test_a_record_that_is_too_large_says_so(kafka: Kafka, write: Write, transactions: bool) -> None:
     topic = kafka.topic(max_message_bytes="1000")
@@ -235,6 +245,7 @@ def test_a_record_that_is_too_large_says_so(kafka: Kafka, write: Write, transact
     assert ids(kafka, topic) == [1]
 
 
+@pytest.mark.core(slow_because="a broker is stopped and started")
 def test_a_broker_that_goes_and_comes_back(new_broker: Callable[[], Broker], write: Write) -> None:
     broker = new_broker()
     kafka = Kafka(broker)

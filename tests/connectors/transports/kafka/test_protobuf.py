@@ -30,6 +30,7 @@ message_type {{
 NAME = 'field { name: "name" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }'
 
 
+@pytest.mark.core
 def test_what_another_producer_wrote(kafka: Kafka, schema_registry: SchemaRegistryServer, opened: Open) -> None:
     topic = kafka.topic()
     client = SchemaRegistryClient({"url": schema_registry.url})
@@ -48,6 +49,7 @@ def test_what_another_producer_wrote(kafka: Kafka, schema_registry: SchemaRegist
     assert [error.split(": ")[0] for error in errors] == [f"topic {topic}, partition 0, offset {offset}" for offset in (3, 4)]
 
 
+@pytest.mark.core
 def test_what_another_consumer_reads(kafka: Kafka, schema_registry: SchemaRegistryServer, opened: Open) -> None:
     topic = kafka.topic()
     config = {"registry_urls": [schema_registry.url], "update_format": "confluent_jdbc"}
@@ -79,6 +81,7 @@ def test_what_is_written_can_be_read(kafka: Kafka, schema_registry: SchemaRegist
         assert (sorted(row["id"] for row in rows), errors) == (ids, [])
 
 
+@pytest.mark.core
 def test_a_registry_that_is_away_is_asked_again(kafka: Kafka, schema_registry: SchemaRegistryServer, opened: Open) -> None:
     topic = kafka.topic()
     schema_registry.status = 503
@@ -96,6 +99,7 @@ def test_a_registry_that_is_away_is_asked_again(kafka: Kafka, schema_registry: S
     assert not isinstance(refused.value, TransientConnectorFailure)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("direction", "options", "says"),
     [

@@ -82,6 +82,7 @@ def slot_of(database: Database) -> str:
     return str(name)
 
 
+@pytest.mark.core
 def test_rows_come_first_and_then_what_changes(database: Database) -> None:
     database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a'), (2, NULL)")
     source = follow(database)
@@ -97,6 +98,7 @@ def test_rows_come_first_and_then_what_changes(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_a_table_without_rows_and_changes_of_others(database: Database) -> None:
     database.execute(*TABLE, "CREATE TABLE u (id int PRIMARY KEY, name text)", "ALTER PUBLICATION p ADD TABLE u")
     source = follow(database)
@@ -107,6 +109,7 @@ def test_a_table_without_rows_and_changes_of_others(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_a_table_without_a_key_needs_whole_old_rows(database: Database) -> None:
     database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
     with pytest.raises(ConnectorFailure, match=r'ALTER TABLE "public"."t" REPLICA IDENTITY FULL'):
@@ -121,6 +124,7 @@ def test_a_table_without_a_key_needs_whole_old_rows(database: Database) -> None:
     assert "does not say all of the old row" in str(failure_of(source))
 
 
+@pytest.mark.core
 def test_a_publication_of_inserts_needs_no_old_rows(database: Database) -> None:
     database.execute(TABLE[0], "CREATE PUBLICATION p FOR TABLE t WITH (publish = 'insert')")
     source = follow(database, BAG)
@@ -130,6 +134,7 @@ def test_a_publication_of_inserts_needs_no_old_rows(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_the_key_of_the_pipeline_is_told_by_old_rows(database: Database) -> None:
     database.execute(*TABLE)
     by_name = replace(KEYED, primary_key=("name",), columns=(KEYED.columns[0], col("name", "VARCHAR", null=False)))
@@ -145,6 +150,7 @@ def test_the_key_of_the_pipeline_is_told_by_old_rows(database: Database) -> None
     source.close()
 
 
+@pytest.mark.core
 def test_values_of_all_types_are_as_in_the_first_rows_however_many_come(database: Database) -> None:
     columns = ", ".join(f"{name} {source}" for name, (_, source, *_) in SCALARS.items())
     values = ", ".join(f"{literal}::{source}" for _, source, literal, _ in SCALARS.values())
@@ -162,6 +168,7 @@ def test_values_of_all_types_are_as_in_the_first_rows_however_many_come(database
     source.close()
 
 
+@pytest.mark.core
 def test_one_malformed_change_among_many(database: Database) -> None:
     database.execute("CREATE TABLE t (id int PRIMARY KEY, name text, flag bool)", TABLE[1], FULL)
     schema = relation(col("id", "TINYINT", null=False), col("name", "VARCHAR", null=False), col("flag", "BOOLEAN"))
@@ -185,6 +192,7 @@ def test_one_malformed_change_among_many(database: Database) -> None:
 LARGE = "string_agg(md5(i::text), '')"
 
 
+@pytest.mark.core
 def test_large_values_that_an_update_leaves_alone(database: Database) -> None:
     database.execute(
         "CREATE TABLE t (id int PRIMARY KEY, name text, large text)",
@@ -209,6 +217,7 @@ def test_large_values_that_an_update_leaves_alone(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_transactions_come_as_a_whole(database: Database) -> None:
     database.execute(*TABLE)
     source = follow(database)
@@ -226,6 +235,7 @@ def test_transactions_come_as_a_whole(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_the_rows_of_a_large_table_are_one_transaction(database: Database) -> None:
     database.execute(*TABLE, "INSERT INTO t SELECT i, 'n' || i FROM generate_series(1, 25) AS i")
     source = follow(database)
@@ -264,6 +274,7 @@ def confirmed(database: Database) -> str:
     return str(place)
 
 
+@pytest.mark.core
 def test_the_server_forgets_only_what_is_durable(database: Database) -> None:
     database.execute(*TABLE)
     source = follow(database)
@@ -298,6 +309,7 @@ def test_the_server_forgets_only_what_is_durable(database: Database) -> None:
         follow(database, position=chunks[0].position if chunks[0] is not last else begin.position)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("is_published", [False, True])
 def test_the_lag_is_the_log_that_the_server_keeps(database: Database, monkeypatch: pytest.MonkeyPatch, is_published: bool) -> None:
     monkeypatch.setattr("airflow_pipelines.connectors.transports.postgresql.watch._EVERY_S", 0.0)
@@ -331,6 +343,7 @@ def test_the_lag_is_the_log_that_the_server_keeps(database: Database, monkeypatc
     source.close()
 
 
+@pytest.mark.core
 def test_a_reader_that_rests_goes_on_where_it_was(database: Database) -> None:
     database.execute(*TABLE)
     source = follow(database)
@@ -346,6 +359,7 @@ def test_a_reader_that_rests_goes_on_where_it_was(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_malformed_values_are_counted_and_the_rest_goes_on(database: Database) -> None:
     database.execute("CREATE TABLE t (id int PRIMARY KEY, name text, at timestamp)", TABLE[1])
     source = follow(database, replace(KEYED, columns=(*KEYED.columns, col("at", "TIMESTAMP"))))
@@ -358,6 +372,7 @@ def test_malformed_values_are_counted_and_the_rest_goes_on(database: Database) -
     source.close()
 
 
+@pytest.mark.core
 def test_columns_that_come_and_go(database: Database) -> None:
     database.execute(*TABLE)
     source = follow(database)
@@ -374,6 +389,7 @@ def test_columns_that_come_and_go(database: Database) -> None:
     assert "table public.t, as it is now: column 'name': int4range cannot be read" in str(failure)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("most", [1, 1000])
 def test_truncation(database: Database, most: int) -> None:
     database.execute(*TABLE)
@@ -409,6 +425,7 @@ def test_truncation(database: Database, most: int) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_a_table_or_publication_that_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_pipelines.connectors.transports.postgresql.watch._EVERY_S", 0.1)
     database.execute(*TABLE)
@@ -445,6 +462,7 @@ def test_a_slot_that_is_gone_or_taken(database: Database) -> None:
         follow(database, position=begin.position)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("lost", ["slot", "moved", "table", "rows"])
 def test_rows_may_come_again_when_changes_were_lost(database: Database, lost: str) -> None:
     database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
@@ -486,6 +504,7 @@ def test_rows_may_come_again_when_changes_were_lost(database: Database, lost: st
     later.close()
 
 
+@pytest.mark.core
 def test_another_server_is_noticed(database: Database) -> None:
     database.execute(*TABLE)
     source = follow(database)
@@ -495,6 +514,7 @@ def test_another_server_is_noticed(database: Database) -> None:
     assert "this is another server than the one whose changes were read before" in str(failure_of(elsewhere))
 
 
+@pytest.mark.core
 def test_named_slots(database: Database) -> None:
     database.execute(*TABLE, "SELECT pg_create_logical_replication_slot('mine', 'pgoutput')", "INSERT INTO t VALUES (1, 'a')")
     with pytest.raises(ConnectorFailure, match=r"slot mine is there already.*SELECT pg_drop_replication_slot\('mine'\)"):
@@ -511,6 +531,7 @@ def test_named_slots(database: Database) -> None:
     fresh.close()
 
 
+@pytest.mark.core
 def test_a_start_that_was_lost_begins_again(database: Database) -> None:
     database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a')")
     for _ in range(2):
@@ -525,6 +546,7 @@ def test_a_start_that_was_lost_begins_again(database: Database) -> None:
     assert database.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()") == []
 
 
+@pytest.mark.core
 def test_a_server_that_stops_and_starts(database: Database) -> None:
     database.execute(*TABLE)
     source = follow(database)
@@ -545,6 +567,7 @@ def test_a_server_that_stops_and_starts(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_only_published_rows_and_columns(database: Database) -> None:
     database.execute(
         TABLE[0],
@@ -559,6 +582,7 @@ def test_only_published_rows_and_columns(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_published_columns_and_partitions(database: Database) -> None:
     database.execute(TABLE[0], "INSERT INTO t VALUES (1, 'a')", "CREATE PUBLICATION p FOR TABLE t (id)")
     source = follow(database)
@@ -586,6 +610,7 @@ def test_published_columns_and_partitions(database: Database) -> None:
     source.close()
 
 
+@pytest.mark.core
 def test_who_may_not_replicate_is_told(database: Database) -> None:
     role = f"reader_{database.name}"
     database.execute(*TABLE, f"CREATE ROLE {role} LOGIN", f"GRANT SELECT ON t TO {role}")
@@ -594,6 +619,7 @@ def test_who_may_not_replicate_is_told(database: Database) -> None:
     database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
+@pytest.mark.core
 def test_who_has_another_password_is_told(database: Database, password_user: str) -> None:
     database.execute(*TABLE, f"ALTER ROLE {password_user} REPLICATION", f"GRANT SELECT ON t TO {password_user}")
     server = f"127.0.0.1:{database.server.port}/{database.name}"

@@ -14,6 +14,8 @@ from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import opened, read_all, rows
 from tools.postgres_server import PostgresServer, find_programs
 
+pytestmark = pytest.mark.core
+
 ONE = relation(col("x", "INTEGER"))
 
 

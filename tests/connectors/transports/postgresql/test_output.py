@@ -30,6 +30,8 @@ from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import PIPELINE
 from tests.fixtures.postgresql import Database
 
+pytestmark = pytest.mark.core
+
 TOTALS = relation(col("name", "VARCHAR"), col("total", "BIGINT"), name="totals")
 TABLE = "CREATE TABLE totals (name text PRIMARY KEY, total bigint, note text DEFAULT 'new')"
 

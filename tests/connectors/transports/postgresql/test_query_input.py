@@ -19,6 +19,8 @@ from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import errors, opened, read_all, rows
 from tests.fixtures.postgresql import PASSWORD, Database
 
+pytestmark = pytest.mark.core
+
 ONE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"))
 SCALARS = {
     "b": ("BOOLEAN", "bool", "true", True),

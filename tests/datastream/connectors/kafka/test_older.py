@@ -88,6 +88,7 @@ def test_a_program_of_the_older_classes_reads_from_the_offsets_of_its_group_and_
     assert {record.timestamp for record in written if (record.value or b"").startswith(b"more")} == {1234}
 
 
+@pytest.mark.core
 def test_a_producer_may_only_log_what_cannot_be_written(kafka: Kafka, caplog: pytest.LogCaptureFixture) -> None:
     target = kafka.topic(max_message_bytes="200")
     producer = KafkaProducer(target, SimpleStringSchema(), {"bootstrap.servers": kafka.address, "linger.ms": "0"})

@@ -103,6 +103,7 @@ def test_what_a_checkpoint_has_is_written_once_wherever_the_program_died(kafka: 
         task.writer.close()
 
 
+@pytest.mark.core
 def test_a_run_that_was_replaced_writes_nothing_more(kafka: Kafka, topic: str) -> None:
     old = Task(sink(kafka, topic))
     old.write("a")
@@ -118,6 +119,7 @@ def test_a_run_that_was_replaced_writes_nothing_more(kafka: Kafka, topic: str) -
     new.writer.close()
 
 
+@pytest.mark.core
 def test_a_program_that_begins_anew_writes_under_the_same_prefix(kafka: Kafka, topic: str) -> None:
     for value in ("a", "b"):
         task = Task(sink(kafka, topic))
@@ -154,6 +156,7 @@ def forget_numbers(kafka: Kafka, topic: str) -> None:
     kafka.admin.delete_consumer_groups([f"writes-{topic}-0"])[f"writes-{topic}-0"].result(30)
 
 
+@pytest.mark.core
 def test_numbers_that_brokers_have_forgotten_are_an_error_or_records_are_left_out(
     kafka: Kafka, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -177,6 +180,7 @@ def test_numbers_that_brokers_have_forgotten_are_an_error_or_records_are_left_ou
     assert written(kafka, topic) == ["a", "b", "c"]
 
 
+@pytest.mark.core
 def test_the_first_transaction_is_not_written_twice_when_brokers_have_forgotten_it(kafka: Kafka, topic: str) -> None:
     task = Task(sink(kafka, topic))
     task.write("a")
@@ -188,6 +192,7 @@ def test_the_first_transaction_is_not_written_twice_when_brokers_have_forgotten_
     assert written(kafka, topic) == ["a"]
 
 
+@pytest.mark.core
 def test_a_number_that_is_old_is_committed_again_before_the_next(kafka: Kafka, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(sink(kafka, topic))
     task.write("a")
@@ -240,6 +245,7 @@ class _Own(KafkaRecordSerializationSchema):
         return ProducerRecord(self.topic, None, element.encode(), 1, 99, (("h", b"v"), ("n", None)))
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("guarantee", list(DeliveryGuarantee))
 def test_a_program_writes_whole_records_of_its_own(kafka: Kafka, guarantee: DeliveryGuarantee) -> None:
     topic = kafka.topic(2)
@@ -279,6 +285,7 @@ def test_a_broker_that_does_not_answer_ends_the_program_in_the_end_and_nothing_i
     assert written(kafka, topic) == ["a"]
 
 
+@pytest.mark.core
 def test_what_brokers_never_take_is_refused_before_a_checkpoint_has_it(kafka: Kafka, topic: str) -> None:
     task = Task(sink(kafka, topic, message_max_bytes="2000"))
     with pytest.raises(StreamProgramError, match="a record of 5000 bytes is larger than the client takes"):
@@ -286,6 +293,7 @@ def test_what_brokers_never_take_is_refused_before_a_checkpoint_has_it(kafka: Ka
     task.writer.close()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE])
 def test_what_a_topic_does_not_take_is_said(kafka: Kafka, guarantee: DeliveryGuarantee) -> None:
     topic = kafka.topic(max_message_bytes="200")

@@ -98,6 +98,7 @@ def places(topic: str, *offsets: int) -> dict[KafkaTopicPartition, int]:
     return {KafkaTopicPartition(topic, number): offset for number, offset in enumerate(offsets)}
 
 
+@pytest.mark.core
 def test_begins_and_ends_at_every_kind_of_place(kafka: Kafka, topic: str) -> None:
     def read(starting: KafkaOffsetsInitializer, stopping: KafkaOffsetsInitializer, group: str = "") -> list[str]:
         build = builder(kafka).set_topics(topic).set_starting_offsets(starting).set_bounded(stopping)
@@ -121,6 +122,7 @@ def test_begins_and_ends_at_every_kind_of_place(kafka: Kafka, topic: str) -> Non
     assert read(offsets.committed_offsets(KafkaOffsetResetStrategy.EARLIEST), offsets.latest(), group) == everything
 
 
+@pytest.mark.core
 def test_a_group_has_the_offsets_of_the_newest_checkpoint_and_another_program_may_begin_there(kafka: Kafka, topic: str) -> None:
     group = f"group-of-{topic}"
     run = Run(builder(kafka).set_topics(topic).set_group_id(group).build())
@@ -137,6 +139,7 @@ def test_a_group_has_the_offsets_of_the_newest_checkpoint_and_another_program_ma
     assert kafka.committed(group, topic) == {0: 5, 1: 3}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 3), (3, 2)])
 def test_goes_on_from_a_checkpoint_with_any_number_of_tasks(kafka: Kafka, topic: str, before: int, after: int) -> None:
     source = builder(kafka).set_topics(topic).set_starting_offsets(KafkaOffsetsInitializer.latest()).build()
@@ -171,6 +174,7 @@ def test_new_partitions_and_topics_are_found_while_it_runs_and_after_a_restart(k
     again.runner.abort()
 
 
+@pytest.mark.core
 def test_a_pattern_that_nothing_matches_yet_waits_for_a_topic(kafka: Kafka) -> None:
     name = kafka.topic() + "-later"
     run = Run(builder(kafka).set_topic_pattern(name).set_property("partition.discovery.interval.ms", "20").build())
@@ -182,6 +186,7 @@ def test_a_pattern_that_nothing_matches_yet_waits_for_a_topic(kafka: Kafka) -> N
     run.runner.abort()
 
 
+@pytest.mark.core
 def test_chosen_partitions_are_read_and_no_others(kafka: Kafka, topic: str) -> None:
     build = builder(kafka).set_partitions([KafkaTopicPartition(topic, 1)]).set_bounded(KafkaOffsetsInitializer.latest())
     assert Run(build.build()).to_the_end(kafka) == values("b", 0, 1, 2)
@@ -190,6 +195,7 @@ def test_chosen_partitions_are_read_and_no_others(kafka: Kafka, topic: str) -> N
         Run(missing)
 
 
+@pytest.mark.core
 def test_each_partition_has_a_watermark_of_its_own(kafka: Kafka, topic: str) -> None:
     source = builder(kafka).set_topics(topic).build()
     run = Run(source, time=WatermarkStrategy.for_monotonous_timestamps())
@@ -207,6 +213,7 @@ def test_each_partition_has_a_watermark_of_its_own(kafka: Kafka, topic: str) -> 
     run.runner.abort()
 
 
+@pytest.mark.core
 def test_an_idle_partition_holds_nobody_back(kafka: Kafka) -> None:
     topic = kafka.topic(2)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(1000))
@@ -227,6 +234,7 @@ class _Whole(KafkaRecordDeserializationSchema):
         return None if record.key == b"skip" else record
 
 
+@pytest.mark.core
 def test_what_is_left_is_known_after_the_first_answer(kafka: Kafka, topic: str) -> None:
     source = builder(kafka).set_topics(topic).set_starting_offsets(KafkaOffsetsInitializer.offsets(places(topic, 1, 0)))
     made = source.set_unbounded(KafkaOffsetsInitializer.offsets(places(topic, 4, 3))).build()
@@ -251,6 +259,7 @@ def test_what_is_left_is_known_after_the_first_answer(kafka: Kafka, topic: str) 
         reader.close()
 
 
+@pytest.mark.core
 def test_whole_records_have_all_that_they_were_written_with(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.send(topic, None, key="k", headers=[("h", "v"), ("n", None)], timestamp=77)
@@ -264,6 +273,7 @@ def test_whole_records_have_all_that_they_were_written_with(kafka: Kafka) -> Non
     assert (second.offset, second.key, second.value, second.headers) == (2, None, b"\xff", ())
 
 
+@pytest.mark.core
 def test_a_record_that_cannot_be_read_says_where_it_is(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.send(topic, "fine", None, b"\xff")
@@ -274,6 +284,7 @@ def test_a_record_that_cannot_be_read_says_where_it_is(kafka: Kafka) -> None:
     run.runner.abort()
 
 
+@pytest.mark.core
 def test_ends_behind_marks_of_transactions_and_leaves_out_what_was_aborted(kafka: Kafka) -> None:
     from confluent_kafka import Producer
 
@@ -291,6 +302,7 @@ def test_ends_behind_marks_of_transactions_and_leaves_out_what_was_aborted(kafka
     assert Run(everything.build()).to_the_end(kafka) == ["dropped", "kept"]
 
 
+@pytest.mark.core
 def test_records_that_were_removed_before_they_were_read_are_an_error_unless_it_is_told_to_go_on(
     kafka: Kafka, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -317,6 +329,7 @@ def test_records_that_were_removed_before_they_were_read_are_an_error_unless_it_
     assert f"offset 5 of partition 0 of {topic} is not there any more; reading goes on at 7" in caplog.text
 
 
+@pytest.mark.core
 def test_a_topic_that_was_made_anew_is_read_from_its_beginning_and_goes_on_there(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.send(topic, "a", "b", "c")
@@ -339,6 +352,7 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning_and_goes_on_there
     last.runner.abort()
 
 
+@pytest.mark.core
 def test_a_partition_that_is_far_ahead_of_what_is_wanted_waits_and_comes_in_order(kafka: Kafka) -> None:
     topic = kafka.topic(2)
     kafka.send(topic, *(str(number) for number in range(60_000)), partition=0)
@@ -356,6 +370,7 @@ def test_a_partition_that_is_far_ahead_of_what_is_wanted_waits_and_comes_in_orde
     slow.close()
 
 
+@pytest.mark.core
 def test_what_goes_wrong_at_the_start_is_said_within_seconds(kafka: Kafka) -> None:
     with pytest.raises(StreamProgramError, match=r"topic 'no-such-topic' cannot be read at .*set_topic_pattern"):
         Run(builder(kafka).set_topics("no-such-topic").build())

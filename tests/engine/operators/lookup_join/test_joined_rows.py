@@ -148,6 +148,7 @@ def _asked(running: Running, *changes: Any) -> tuple[Step, int]:
 PAIR = "create table l (k int, v int); create table r (k int, w int);"
 
 
+@pytest.mark.core
 def test_a_join_with_more_matches_than_the_limit_is_left_to_spark(sessions: SparkSessions) -> None:
     view = "create view j as select l.v, r.w from l join r on l.k = r.k;"
     running = Running(PAIR + view, sessions, limits=replace(SIZES["small"], joined_rows=3))
@@ -160,6 +161,7 @@ def test_a_join_with_more_matches_than_the_limit_is_left_to_spark(sessions: Spar
     running.circuit.close()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("size", ["small", "large"])
 def test_nested_values_are_passed_on(sessions: SparkSessions, size: str) -> None:
     program = """
@@ -180,6 +182,7 @@ def test_nested_values_are_passed_on(sessions: SparkSessions, size: str) -> None
     assert answers[0] == answers[1]
 
 
+@pytest.mark.core
 def test_rows_that_a_condition_leaves_out_do_not_fail_an_expression(sessions: SparkSessions) -> None:
     key = "create view j as select l.v, r.w from l join r on 12 div l.v = r.k where l.v <> 0;"
     running = Running(PAIR + key, sessions)
@@ -188,6 +191,7 @@ def test_rows_that_a_condition_leaves_out_do_not_fail_an_expression(sessions: Sp
     running.circuit.close()
 
 
+@pytest.mark.core
 def test_conditions_of_the_changes_of_each_side_are_evaluated_in_their_order(sessions: SparkSessions) -> None:
     # By the keys the first condition on rows of l is decided for changes of l, and not for those of r.
     view = "create view j as select l.v, r.w from l join r on l.k = mod(r.w, 3) and r.k = mod(l.k, 3)"
@@ -198,6 +202,7 @@ def test_conditions_of_the_changes_of_each_side_are_evaluated_in_their_order(ses
     running.circuit.close()
 
 
+@pytest.mark.core
 def test_an_expression_that_fails_for_a_match_fails_the_step_and_names_its_row(sessions: SparkSessions) -> None:
     running = Running(f"{PAIR} create view j as select r.w div l.v as q from l join r on l.k = r.k;", sessions)
     running.insert("r", (1, 5))
@@ -209,6 +214,7 @@ def test_an_expression_that_fails_for_a_match_fails_the_step_and_names_its_row(s
     running.circuit.close()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("joined_bytes", [100, 20_000])
 def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: SparkSessions, joined_bytes: int) -> None:
     text = "create table l (k int, v varchar); create table r (k int, w varchar); create table m (k int, u int);"
@@ -229,6 +235,7 @@ def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: Sp
     running.circuit.close()
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(("joined_bytes", "in_driver"), [(100_000, True), (5_000, True), (500, False)])
 def test_first_rows_of_a_join_are_chosen_of_parts_that_have_room(
     joined_bytes: int, in_driver: bool, sessions: SparkSessions

@@ -25,6 +25,7 @@ create materialized view by_name as
 """
 
 
+@pytest.mark.core("small")
 @pytest.mark.parametrize("size", ["small", "looked up", "narrow"])
 def test_a_join_of_four_relations_follows_changes_of_each(sessions: SparkSessions, size: str) -> None:
     running = Running(PROGRAM, sessions, limits=SIZES[size])
@@ -59,6 +60,7 @@ def sessions_sql(running: Running, query: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in running.sessions.small.sql(query).collect()]
 
 
+@pytest.mark.core
 def test_rows_nobody_asks_for_are_not_fetched(sessions: SparkSessions) -> None:
     running = Running(PROGRAM, sessions, limits=SIZES["narrow"])
     running.insert("orders", *((o, o, "y") for o in range(50)))
