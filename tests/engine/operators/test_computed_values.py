@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -175,6 +178,30 @@ def test_an_error_of_a_row_is_sparks_wherever_the_row_is(sessions: SparkSessions
     found = select_rows(block("1 DIV (`r`.`d` - 3)", where="`r`.`d` <> 3"), batch(), step)
     assert found is not None
     assert found.num_rows == COUNT * 7 // 8
+
+
+@pytest.mark.core
+def test_what_other_threads_evaluate_ends_before_an_error_is_raised(
+    sessions: SparkSessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other_began, ended, numbered = threading.Event(), list[int](), module.numbered
+
+    def evaluate(rows: pa.Table, schema: StructType, first: int) -> Batch:
+        if first == 0:
+            assert other_began.wait(60)
+            raise ValueError("the first piece")
+        other_began.set()
+        time.sleep(0.5)
+        ended.append(first)
+        return numbered(rows, schema, first)
+
+    monkeypatch.setattr(module, "numbered", evaluate)
+    monkeypatch.setattr(module, "_LANES", 2)
+    with ThreadPoolExecutor(2) as threads:
+        monkeypatch.setattr(module, "_threads", threads)
+        with pytest.raises(ValueError, match="the first piece"):
+            computed(BLOCKS["of each row"], batch(), context(sessions, tmp_path, Limits(piece_bytes=50_000)))
+        assert len(ended) == 1
 
 
 @pytest.mark.core
