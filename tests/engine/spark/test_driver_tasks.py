@@ -67,6 +67,27 @@ def test_memory_that_a_task_took_is_given_back(spark: SparkSession, java: Any, n
     assert manager.getExecutionMemoryUsageForTask(task.taskAttemptId()) == 0
 
 
+@pytest.mark.core
+def test_a_thread_is_no_task_any_more_when_its_end_fails(spark: SparkSession, java: Any, no_settings: Any) -> None:
+    manager = singleton(java.org.apache.spark, "SparkEnv").get().memoryManager()
+    thread = java.java.lang.Thread.currentThread()
+    listener = java.java.lang.Class.forName("org.apache.spark.util.TaskCompletionListener", True, thread.getContextClassLoader())
+    # Called when the task is complete, it looks for something in an empty box.
+    failing = java.java.beans.EventHandler.create(listener, java.java.util.Optional.empty(), "get")
+    ids: list[int] = []
+
+    def end() -> None:
+        with driver_task(spark.sparkContext, no_settings) as task:
+            ids.append(task.taskAttemptId())
+            task.addTaskCompletionListener(failing)
+            manager.acquireExecutionMemory(1 << 20, ids[0], java.org.apache.spark.memory.MemoryMode.ON_HEAP)
+
+    with pytest.raises(SPARK_ERRORS, match="No value present"):
+        end()
+    assert current_task(java) is None
+    assert manager.getExecutionMemoryUsageForTask(ids[0]) == 0
+
+
 def test_a_task_that_waits_ends_when_its_group_is_cancelled(spark: SparkSession, java: Any, no_settings: Any) -> None:
     context, group, inside = spark.sparkContext, str(uuid.uuid4()), threading.Event()
 
