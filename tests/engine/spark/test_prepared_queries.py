@@ -22,6 +22,7 @@ from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.spark import prepared_queries as prepared
 from airflow_pipelines.engine.spark import refillable_leaf, rerun_probe
+from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.physical_plans import rerunnable
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, plan_query
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
@@ -273,6 +274,23 @@ def test_what_fails_inside_of_spark_is_run_in_the_ordinary_way(
     assert values(views, text) == [3]
     assert list(views._prepared._known.values()) == [None]
     del kept
+
+
+@pytest.mark.core
+def test_what_failed_inside_of_spark_is_not_told_with_the_error_of_the_query(
+    views: BatchViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("java.lang.NullPointerException")
+
+    monkeypatch.setattr(PlannedQuery, "result", fails)
+    zero = batch((0, "1.00", None))
+    with pytest.raises(SPARK_ERRORS, match="DIVIDE_BY_ZERO") as raised:
+        views.result(f"SELECT 8 DIV k AS q FROM {views.table(zero)}")
+    chain: list[BaseException] = [raised.value]
+    while (earlier := chain[-1].__context__) is not None:
+        chain.append(earlier)
+    assert not [error for error in chain if isinstance(error, RuntimeError)]
 
 
 def test_no_query_is_prepared_when_none_may_be_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
