@@ -119,8 +119,25 @@ def chosen_tiers(config: pytest.Config) -> set[Tier]:
     return set(map(Tier, config.getoption("--tier"))) or set(Tier)
 
 
+_SHORT_RUN = "SHORT_TEST_RUN"
+
+
+def examples(variable: str, usual: int) -> int:
+    """Return how many examples a search tries; a run that leaves out tests of the last tier tries a fifth of the usual number.
+
+    :param variable: the environment variable that says otherwise
+    :param usual: the number for ``make test-all``, and for whoever runs the test by name
+    """
+    default = usual if _SHORT_RUN not in os.environ else max(3, usual // 5)
+    return int(os.environ.get(variable, default))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[COLLECTED] = []
+    # Modules of tests ask for it while they are imported.
+    os.environ.pop(_SHORT_RUN, None)
+    if Tier.REST not in chosen_tiers(config):
+        os.environ[_SHORT_RUN] = "1"
     if chosen_tiers(config) == {Tier.FAST}:
         # Where the guard does not see it, as from a thread between two tests, there is no Java either.
         os.environ["JAVA_HOME"] = _NO_JAVA

@@ -5,7 +5,6 @@ snapshot, and with hardly any memory.
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
 from contextlib import contextmanager
 from unittest import mock
@@ -23,8 +22,9 @@ from airflow_pipelines.streams.snapshots import Snapshot
 from airflow_pipelines.streams.state import pages_at_rest, store
 from tests.datastream.any_cut_programs import PROGRAMS
 from tests.datastream.programs import environment
+from tests.tiers import examples
 
-EXAMPLES = int(os.environ.get("STREAM_EXAMPLES", "25"))
+EXAMPLES = examples("STREAM_EXAMPLES", 25)
 
 
 class Run:

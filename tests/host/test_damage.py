@@ -15,8 +15,9 @@ import pytest
 from airflow_pipelines.engine.storage.checkpoint import CheckpointInfo
 from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem
 from tests.host.saved import make_store, read_store
+from tests.tiers import examples
 
-EXAMPLES = int(os.environ.get("DAMAGE_EXAMPLES", "25"))
+EXAMPLES = examples("DAMAGE_EXAMPLES", 25)
 """Per store and kind of damage."""
 
 

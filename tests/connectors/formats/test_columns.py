@@ -15,6 +15,7 @@ from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.schema import RelationSchema
 from tests.connectors.relations import NoColumns, col, relation
+from tests.tiers import examples
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -198,7 +199,7 @@ def csv_cases(draw: st.DrawFn) -> tuple[RelationSchema, bytes]:
     return schema, data + b"\xff" if not tame and draw(st.integers(0, 20)) == 0 else data
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples("FORMAT_EXAMPLES", 200), deadline=None)
 @given(csv_cases(), st.booleans(), st.booleans())
 @example((relation(COLUMNS["s"]), b'""\n\na'), False, False)
 @example((relation(COLUMNS["s"], COLUMNS["i8"]), b'"a\nb",1\r\n"c",2'), False, False)
@@ -303,7 +304,7 @@ def _tame_json(name: str) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples("FORMAT_EXAMPLES", 200), deadline=None)
 @given(json_cases(), st.booleans())
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw", array=True), b'[{"s":"a"}],"records":[{"s":"b"}]'), False)
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw", array=True), b'[{"s":"a"}]} {"records":[{"s":"b"}]'), False)

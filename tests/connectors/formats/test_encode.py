@@ -19,6 +19,7 @@ from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import col, relation
+from tests.tiers import examples
 
 
 def encoded(value: Any, kind: pa.DataType) -> str:
@@ -151,7 +152,7 @@ def test_the_greatest_real_comes_back() -> None:
     assert parsed.changes.rows.column("r").to_pylist() == table.column("r").to_pylist()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples("FORMAT_EXAMPLES", 80), deadline=None)
 @given(tables())
 def test_json_gives_the_same_rows_back(case: tuple[RelationSchema, pa.Table]) -> None:
     schema, table = case
@@ -163,7 +164,7 @@ def test_json_gives_the_same_rows_back(case: tuple[RelationSchema, pa.Table]) ->
     assert parsed.changes.rows.drop_columns(["__op"]).to_pylist() == table.to_pylist()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples("FORMAT_EXAMPLES", 80), deadline=None)
 @given(tables())
 def test_csv_gives_the_same_rows_back_but_for_null_strings(case: tuple[RelationSchema, pa.Table]) -> None:
     schema, table = case

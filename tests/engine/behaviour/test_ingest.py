@@ -27,6 +27,7 @@ from airflow_pipelines.engine.values.required import missing_part
 from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.relations import Column, Table
 from tests.engine import ingested
+from tests.tiers import examples
 
 Row = dict[str, Any]
 _SCALARS = {
@@ -131,7 +132,7 @@ TWICE = RelationSchema("t", (Column("k", ColumnType("BIGINT", False)), Column("r
 """A struct that may be NULL, with a field that may not."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples("INGEST_EXAMPLES", 150), deadline=None)
 @example((TWICE, [[("insert", {"k": 1, "r": None})]] * 2))
 @given(histories())
 def test_json_changes(history: tuple[RelationSchema, list[list[tuple[str, Row]]]]) -> None:
@@ -151,7 +152,11 @@ def test_json_changes(history: tuple[RelationSchema, list[list[tuple[str, Row]]]
         assert _shown(stored) == _comparable(schema, expected)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples("INGEST_EXAMPLES", 60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(ingested.histories())
 def test_each_record_of_any_type_is_taken_or_named_whatever_comes_with_it(
     history: tuple[RelationSchema, list[list[tuple[str, str]]]],
@@ -235,7 +240,7 @@ def _as_spark_writes(array: Any) -> Any:
     return pa.StructArray.from_arrays(parts, fields=list(array.type), mask=array.is_null())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples("INGEST_EXAMPLES", 100), deadline=None)
 @given(histories())
 def test_parquet_files(history: tuple[RelationSchema, list[list[tuple[str, Row]]]]) -> None:
     schema, steps = history

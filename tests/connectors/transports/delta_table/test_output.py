@@ -24,6 +24,7 @@ from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import NESTED, SCALARS, col, relation
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes, counted, merged, output, rows, version
+from tests.tiers import examples
 
 pytestmark = pytest.mark.core
 
@@ -96,7 +97,7 @@ def test_merged_without_an_index_keeps_multiplicities(tmp_path: Path) -> None:
     assert counted(tmp_path / "t") == Counter({(1, "a"): 1, (3, "c"): 1})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples("DELTA_EXAMPLES", 25), deadline=None)
 @given(
     st.lists(
         st.dictionaries(
@@ -119,7 +120,7 @@ def test_merged_without_an_index_is_any_view(tmp_path_factory: pytest.TempPathFa
         assert counted(path) == after
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples("DELTA_EXAMPLES", 25), deadline=None)
 @given(
     st.lists(st.dictionaries(st.one_of(st.none(), st.integers(0, 4)), st.sampled_from(["a", "b", None]), max_size=5), max_size=6)
 )
