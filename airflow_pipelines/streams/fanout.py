@@ -24,6 +24,7 @@ class Fanout:
         self._convert = convert
         self._operators: list[tuple[Operator, int]] = []
         self._exchanges: list[ExchangeWriter] = []
+        self._sides: list[Fanout] = []
         self._readers = 0
 
     def to_operator(self, operator: Operator, port: int) -> None:
@@ -42,6 +43,13 @@ class Fanout:
         """
         self._exchanges.append(exchange)
         self._readers += 1
+
+    def to_side(self, side: Fanout) -> None:
+        """Add a side output of the same operator, whose event time is that of the operator.
+
+        :param side: where its values go
+        """
+        self._sides.append(side)
 
     def emit(self, batch: Batch) -> None:
         """Give records. Each reader but the last gets a copy of what can change.
@@ -75,6 +83,8 @@ class Fanout:
             operator.watermark(timestamp)
         for exchange in self._exchanges:
             exchange.watermark(timestamp)
+        for side in self._sides:
+            side.watermark(timestamp)
 
     def idleness(self, *, idle: bool) -> None:
         """Say whether nothing is to be expected.
@@ -85,6 +95,8 @@ class Fanout:
             operator.idleness(idle=idle)
         for exchange in self._exchanges:
             exchange.idleness(idle=idle)
+        for side in self._sides:
+            side.idleness(idle=idle)
 
 
 def _copied(batch: Batch) -> Batch:

@@ -10,7 +10,6 @@ from typing import TypeAlias
 from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.elements import (
     END_OF_INPUT,
-    MAX_TIMESTAMP,
     MIN_TIMESTAMP,
     Batch,
     Element,
@@ -190,6 +189,13 @@ class ChainTask:
             watermark = self.operators[link.edge.source].current_watermark
             if watermark > MIN_TIMESTAMP:
                 writer.watermark(watermark)
+        head = self.operators[self.chain.head.node.id]
+        if self.source is None:
+            if self._idle:
+                head.idleness(idle=True)
+        elif head.own_idleness:
+            self._fanouts[(self.chain.head.node.id, None)].idleness(idle=True)
+        for link, writer in self.exchanges.items():
             if self._is_idle(link.edge.source):
                 writer.idleness(idle=True)
 
@@ -231,6 +237,7 @@ class ChainTask:
         if fanout is None:
             step = next(step for step in self.chain.steps if step.node.id == node_id)
             fanout = self._fanouts[(node_id, tag)] = Fanout(step, step.node.side_converts.get(tag or ""))
+            self._fanouts[(node_id, None)].to_side(fanout)
         return fanout
 
     @property
@@ -282,14 +289,19 @@ class ChainTask:
         if isinstance(element, Watermark):
             if channels.update(channel, element.timestamp):
                 self._advance(channels.watermark)
+            self._tell_idleness()
         elif isinstance(element, Idleness):
             if channels.set_idle(channel, idle=element.idle):
                 self._advance(channels.watermark)
-            if channels.all_idle != self._idle:
-                self._idle = channels.all_idle
-                self._head.idleness(idle=self._idle)
+            self._tell_idleness()
         elif isinstance(element, EndOfInput) and channels.end(channel) and not self.has_ended:
             self._end()
+
+    def _tell_idleness(self) -> None:
+        idle = self._channels.all_idle
+        if idle != self._idle:
+            self._idle = idle
+            self._head.idleness(idle=idle)
 
     def _advance(self, watermark: int) -> None:
         if watermark > self.operators[self.chain.head.node.id].current_watermark:
@@ -302,9 +314,6 @@ class ChainTask:
             operator = self.operators[step.node.id]
             operator.end_of_input()
         self.has_ended = True
-        for fanout_key, fanout in self._fanouts.items():
-            if fanout_key[1] is not None:
-                fanout.watermark(MAX_TIMESTAMP)
         for exchange in self.exchanges.values():
             exchange.control(END_OF_INPUT)
 

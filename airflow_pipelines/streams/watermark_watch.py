@@ -55,11 +55,17 @@ class WatermarkWatch:
                 self._known[name] = _Known(combination.watermark, now)
             elif not known.was_told and now - known.since >= self._patience:
                 known.was_told = True
-                waits_for = ", ".join(inputs.get(each, str(each)) for each in combination.held_back_by())
-                messages.append(
-                    f"Event time of {name} has stood still for {(now - known.since) // 1000} s: it waits for {waits_for}, while"
-                    f" other inputs"
-                    " are ahead. If that input may be without elements for a while, add with_idleness(...) to its"
-                    " WatermarkStrategy."
-                )
+                messages.append(_message(name, (now - known.since) // 1000, combination, inputs))
         return messages
+
+
+def _message(name: str, seconds: int, combination: Combination, inputs: dict[object, str]) -> str:
+    held_back_by = combination.held_back_by()
+    waits_for = ", ".join(inputs.get(each, str(each)) for each in held_back_by)
+    begin = f"Event time of {name} has stood still for {seconds} s: it waits for {waits_for}, "
+    if any(combination.is_idle(each) for each in held_back_by):
+        return f"{begin}idle, while all other inputs have ended. It goes on when elements come there, or with the end of that input."
+    return (
+        f"{begin}while other inputs are ahead. If that input may be without elements for a while, add with_idleness(...) to its"
+        " WatermarkStrategy."
+    )

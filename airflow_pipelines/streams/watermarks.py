@@ -161,6 +161,10 @@ class TimestampsAndWatermarks:
 class Combination:
     """The watermark of several inputs: the minimum over those that are not idle. It never goes back.
 
+    An input that has come to the end of time is neither idle nor waited for: nothing can follow in it. The combined watermark is
+    the end of time when every input has come there. As long as one only is idle, its elements may still come, and would be
+    late for ever.
+
     :param inputs: names of the inputs
     :param watermark: where it begins
     """
@@ -215,10 +219,19 @@ class Combination:
         self._ended.add(name)
         return len(self._ended) == len(self._watermarks)
 
+    def is_idle(self, name: Hashable) -> bool:
+        """Whether an input is idle.
+
+        :param name: the input
+        :returns: False at the end of time, where nothing is
+        """
+        return name in self._idle and self._watermarks[name] < MAX_TIMESTAMP
+
     @property
     def all_idle(self) -> bool:
-        """Whether every input is idle, so that this one is as well."""
-        return len(self._idle) == len(self._watermarks)
+        """Whether every input that may go on is idle, so that this one is as well. At the end of time nothing is."""
+        open_ones = self._open()
+        return self._idle.issuperset(open_ones) and bool(open_ones or not self._watermarks)
 
     @property
     def all_ended(self) -> bool:
@@ -228,23 +241,30 @@ class Combination:
     @property
     def is_held_back(self) -> bool:
         """Whether some input is ahead of the combined watermark."""
-        return any(at > self.watermark for name, at in self._watermarks.items() if name not in self._idle)
+        return any(at > self.watermark for name, at in self._watermarks.items() if at == MAX_TIMESTAMP or name not in self._idle)
 
     def held_back_by(self) -> list[Hashable]:
-        """Which inputs the combined watermark waits for.
+        """Which inputs the combined watermark waits for: those that are furthest behind or, when all others are idle or have come
+        to the end of time, those that are idle.
 
         :returns: their names
         """
-        active = {name: at for name, at in self._watermarks.items() if name not in self._idle}
-        lowest = min(active.values(), default=MAX_TIMESTAMP)
-        return [name for name, at in active.items() if at == lowest and at < MAX_TIMESTAMP]
+        open_ones = self._open()
+        waited_for = {name: at for name, at in open_ones.items() if name not in self._idle} or open_ones
+        lowest = min(waited_for.values(), default=MAX_TIMESTAMP)
+        return [name for name, at in waited_for.items() if at == lowest or name in self._idle]
+
+    def _open(self) -> dict[Hashable, int]:
+        """The watermarks of the inputs that have not come to the end of time."""
+        return {name: at for name, at in self._watermarks.items() if at < MAX_TIMESTAMP}
 
     def _combine(self) -> bool:
-        active = [at for name, at in self._watermarks.items() if name not in self._idle]
-        if not active:
+        open_ones = self._open()
+        active = [at for name, at in open_ones.items() if name not in self._idle]
+        if open_ones and not active:
             return False
-        lowest = min(active)
-        if lowest <= self.watermark:
+        lowest = min(active, default=MAX_TIMESTAMP)
+        if lowest <= self.watermark or not self._watermarks:
             return False
         self.watermark = lowest
         return True

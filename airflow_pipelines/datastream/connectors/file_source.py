@@ -227,6 +227,7 @@ class _FileReader(SourceReader):
         self._file: IO[bytes] | None = None
         self._records: Iterator[Any] = iter(())
         self._number = self._skip
+        self._was_read = False
         if position is None:
             self._look()
 
@@ -237,8 +238,8 @@ class _FileReader(SourceReader):
 
     @property
     def has_input(self) -> bool:  # type: ignore[override]
-        """Whether files have appeared in its part."""
-        return bool(self._pending or self._done)
+        """Whether files have appeared in its part. One that was read stays input that there was."""
+        return bool(self._pending or self._done) or self._was_read
 
     def poll(self, limit: int) -> Polled:
         if self._interval is not None and time.monotonic() >= self._next_look:
@@ -269,6 +270,7 @@ class _FileReader(SourceReader):
         self.close()
         path = self._pending.popleft()
         self._number = 0
+        self._was_read = True
         if self._interval is not None:
             self._done.add(path)
 

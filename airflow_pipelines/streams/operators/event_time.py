@@ -218,8 +218,10 @@ class _AssignEventTime(Operator):
         return self._event_time.next_due()
 
     def _advance(self, timestamp: int) -> None:
-        self.current_watermark = timestamp
-        self.output.watermark(timestamp)
+        # At the end of time the elements that came last may be behind it.
+        if timestamp > self.current_watermark:
+            self.current_watermark = timestamp
+            self.output.watermark(timestamp)
 
     def _tell_idleness(self) -> None:
         nothing_yet = self._is_input_idle and self._event_time.watermark == MIN_TIMESTAMP

@@ -8,7 +8,7 @@ from typing import Any
 from airflow_pipelines.streams.failures import note_operator
 from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.reading.messages import Given
-from airflow_pipelines.streams.reading.outbox import MESSAGE_ELEMENTS, MoreSplits, Outbox, Piece, Taken
+from airflow_pipelines.streams.reading.outbox import MESSAGE_ELEMENTS, Found, MoreSplits, NoInput, Outbox, Piece, Taken
 from airflow_pipelines.streams.reading.positions import SourcePosition
 from airflow_pipelines.streams.reading.source_reading import NamedSource
 from airflow_pipelines.streams.worker.messages import FeedKind, SourceFeed, elements_payload
@@ -61,6 +61,9 @@ class SourceGiving:
             if isinstance(piece, MoreSplits):
                 yield SourceFeed(uid, -1, FeedKind.SPLITS, piece.number)
                 continue
+            if isinstance(piece, NoInput):
+                yield SourceFeed(uid, piece.split, FeedKind.NO_INPUT)
+                continue
             yield from self._elements(piece)
             if piece.is_last:
                 yield SourceFeed(uid, piece.split, FeedKind.ENDED)
@@ -87,7 +90,7 @@ class SourceGiving:
                 to_bytes(value, f"an element of {self._source.name!r}")
             raise
 
-    def _move_on(self, taken: Sequence[Piece | MoreSplits]) -> None:
+    def _move_on(self, taken: Sequence[Found]) -> None:
         for more in taken:
             if isinstance(more, MoreSplits):
                 self._position = self._position.with_splits(more.splits)

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from airflow_pipelines.streams.reading.positions import KeptPosition, SourcePosition
 
@@ -46,16 +46,30 @@ class MoreSplits:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class NoInput:
+    """A split has had nothing to read yet.
+
+    :param split: its number
+    """
+
+    split: int
+
+
+Found: TypeAlias = Piece | MoreSplits | NoInput
+"""What is found out about a source, in order."""
+
+
 @dataclass(slots=True)
 class Taken:
     """What was read.
 
-    :param pieces: elements, in order, and splits before their elements
+    :param pieces: elements, in order, and what is said of splits before their elements
     :param begins: where the reading began; told once, before any element
     :param has_ended: whether nothing follows
     """
 
-    pieces: list[Piece | MoreSplits] = field(default_factory=list)
+    pieces: list[Found] = field(default_factory=list)
     begins: SourcePosition | None = None
     has_ended: bool = False
 
@@ -71,7 +85,7 @@ class Outbox:
         self._wanted = threading.Condition(lock)
         self._arrived = threading.Condition(lock)
         self._most = 0
-        self._pieces: deque[Piece | MoreSplits] = deque()
+        self._pieces: deque[Found] = deque()
         self._elements = 0
         self._begins: SourcePosition | None = None
         self._idle = False
@@ -154,6 +168,15 @@ class Outbox:
         """
         with self._arrived:
             self._pieces.append(more)
+            self._tell()
+
+    def add_split_without_input(self, split: int) -> None:
+        """A split has had nothing to read yet.
+
+        :param split: its number
+        """
+        with self._arrived:
+            self._pieces.append(NoInput(split))
             self._tell()
 
     def set_idle(self) -> None:
@@ -247,13 +270,13 @@ class Outbox:
         self._arrived.notify_all()
 
 
-def _elements(piece: Piece | MoreSplits) -> int:
+def _elements(piece: Found) -> int:
     return len(piece.values) if isinstance(piece, Piece) else 0
 
 
-def _merged(last: Piece | MoreSplits, piece: Piece, most: int) -> bool:
+def _merged(last: Found, piece: Piece, most: int) -> bool:
     """Put elements behind others of the same split, where they fit into one message."""
-    if isinstance(last, MoreSplits) or last.split != piece.split or len(last.values) + len(piece.values) > most:
+    if not isinstance(last, Piece) or last.split != piece.split or len(last.values) + len(piece.values) > most:
         return False
     if last.timestamps is None and piece.timestamps is not None:
         last.timestamps = [None] * len(last.values)

@@ -116,13 +116,22 @@ class SourceReading:
             if number not in position.ended:
                 self._open_split(number, description, position.of_split(number))
         self._outbox.begin(position)
+        for split in self._splits:
+            if split.number not in position.positions:
+                self._tell_of_no_input(split)
         self._end_if_nothing_follows()
 
-    def _open_split(self, number: int, description: Any, position: Any | None) -> None:
+    def _open_split(self, number: int, description: Any, position: Any | None) -> _Split:
         with self._noting(f"opening split {number}"):
             split = _Split(number, self._source.source.open_in(self._subtask(number), description, position))
         self._splits.append(split)
         self._turn.append(split)
+        return split
+
+    def _tell_of_no_input(self, split: _Split) -> None:
+        # One that ends without input says so at once.
+        if not self._source.source.is_bounded and not split.reader.has_input:
+            self._outbox.add_split_without_input(split.number)
 
     def _look_for_splits(self) -> None:
         if self._look_interval is None or time.monotonic() < self._next_look:
@@ -136,7 +145,7 @@ class SourceReading:
         self._descriptions += more
         self._outbox.add_splits(MoreSplits(self._to_bytes(self._descriptions), len(self._descriptions)))
         for number, description in enumerate(more, first):
-            self._open_split(number, description, None)
+            self._tell_of_no_input(self._open_split(number, description, None))
 
     def _count_left(self) -> None:
         """Say how much there is that was not read, now and then. What waits in the outbox was read."""

@@ -17,6 +17,10 @@ from airflow_pipelines.streams.sources import Polled, Source, SourceReader
 from airflow_pipelines.streams.worker.messages import FeedKind, SourceFeed
 
 
+NO_INPUT = -1
+"""The position in a split that has had nothing to read yet."""
+
+
 class FedSource(Source):
     """Stands for a source that is read elsewhere.
 
@@ -51,12 +55,22 @@ class FedSource(Source):
 class FedReader(SourceReader):
     """Reads what has come for one split.
 
-    :param number: how many elements were read before
+    :param number: how many elements were read before; ``NO_INPUT`` when there was nothing to read yet
     """
 
     def __init__(self, number: int) -> None:
-        self._number = number
+        self._number = max(number, 0)
         self._waiting: deque[Polled] = deque()
+        self._expects_input = number != NO_INPUT
+
+    @property
+    def has_input(self) -> bool:  # type: ignore[override]
+        """Whether something has come, or may be on its way."""
+        return bool(self._expects_input or self._number or self._waiting)
+
+    def expect_no_input(self) -> None:
+        """The source has nothing for the split yet."""
+        self._expects_input = False
 
     @property
     def has_waiting(self) -> bool:
@@ -92,8 +106,8 @@ class FedReader(SourceReader):
         return Polled(values, timestamps, finished)
 
     def position(self) -> int:
-        """How many elements were read."""
-        return self._number
+        """How many elements were read, or that there was nothing to read yet."""
+        return self._number if self.has_input else NO_INPUT
 
 
 def _timestamps(piece: Polled) -> list[int | None]:

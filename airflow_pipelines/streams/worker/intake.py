@@ -64,5 +64,7 @@ class Intake:
             for operator in self._operators(feed.uid):
                 check_number(operator.name, operator.number_of_splits, feed.records)
                 operator.appear(range(feed.records))
+        elif feed.kind is FeedKind.NO_INPUT:
+            source.readers[feed.split].expect_no_input()
         else:
             source.readers[feed.split].add(elements(feed))

@@ -27,6 +27,8 @@ class FeedKind(IntEnum):
     """A split gave ``records`` elements; ``payload`` is a pickle of their values, and of their timestamps or None."""
     ENDED = 2
     """Nothing follows in this split."""
+    NO_INPUT = 3
+    """This split has had nothing to read yet, and holds nobody's event time back until it gives something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,7 @@ def _feed_bytes(feed: Feed) -> int:
 def _lengths(feed: Feed) -> list[int]:
     """How many elements are in each piece that a reader gets of a feed."""
     if isinstance(feed, SourceFeed):
-        return [] if feed.kind is FeedKind.SPLITS else [feed.records]
+        return [feed.records] if feed.kind in (FeedKind.ELEMENTS, FeedKind.ENDED) else []
     import pyarrow as pa  # not needed, and slow to be imported, where no relation is read
 
     with pa.ipc.open_stream(feed.rows) as reader:
