@@ -28,7 +28,7 @@ from airflow_pipelines.streams.python_environment.needs import PythonNeeds
 from airflow_pipelines.streams.relations import RelationSink, RelationSource
 from airflow_pipelines.streams.restarts import RestartPolicy
 from airflow_pipelines.streams.sinks import Sink
-from airflow_pipelines.streams.sources import Source
+from airflow_pipelines.streams.sources import CollectionSource, Source
 from airflow_pipelines.streams.worker.bound import bind
 
 _WORD = re.compile(r"[A-Z][a-z]*")
@@ -120,7 +120,15 @@ def _operator(plan: Plan, chain: Chain, step: Step, uids: dict[int, str], settin
         key_type=next((edge.exchange.key_type for edge in edges if edge.exchange.key_type), "") if spec.is_keyed else "",
         max_parallelism=chain.max_parallelism,
         states=None if states is None else tuple(StreamState(each.name, each.kind, each.type, each.ttl) for each in states),
+        position_kind=spec.source.position_kind if isinstance(spec, Read) else "",
+        places=_places(spec.source, own) if isinstance(spec, Read) else (),
     )
+
+
+def _places(source: Source, own: OwnCode) -> tuple[str, ...]:
+    if isinstance(source, CollectionSource):
+        return (f"a collection of {len(source.values)} elements ({fingerprint(source.values, own)[:8]})",)
+    return tuple(source.places)
 
 
 def _inputs(plan: Plan, chain: Chain, step: Step) -> list[Edge]:

@@ -20,6 +20,7 @@ from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.program.relations import ViewKind
+from airflow_pipelines.program.streams import source_table
 
 
 class BootstrapMode(Enum):
@@ -133,10 +134,11 @@ def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> Bootstr
     refusals = [] if changes.is_empty else _refusals(saved.late(), sources, evaluated)
     outdated_views, unusable = _outdated_views(saved, new, wiring, kept)
     streams = stream_change(saved.operators(), new.streams, changes.fresh_tables | evaluated)
+    moved = set(map(source_table, streams.fresh_sources))
     connectors = {
         connector.endpoint
         for connector in new.connectors
-        if connector.endpoint not in difference.fresh_connectors and connector.relation not in changes.fresh_tables
+        if connector.endpoint not in difference.fresh_connectors and connector.relation not in changes.fresh_tables | moved
     }
     return BootstrapPlan(
         diff=difference,

@@ -17,8 +17,11 @@ from airflow_pipelines.engine.streams.runtime import Dropped
 from airflow_pipelines.program.streams import StreamOperator, StreamProgram, StreamState
 
 SOURCE_KIND: Final = "Data Source"
-"""The kind of operators that read a source. They go on where they are, whatever becomes of their code."""
+"""The kind of operators that read a source. They go on where they are, whatever becomes of their code, unless they read something
+else.
+"""
 _POSITION: Final = "its position"
+_RELATION_ANEW: Final = "a relation that it reads, itself or through other operators, starts anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +46,14 @@ class StreamChange:
 
     :param dropped: what of the saved state is not used
     :param fresh_inputs: uids of the relation inputs that get the contents of their relations
+    :param fresh_sources: uids of the sources that read something else now, and begin anew
     :param operators: the operators with which something happens
     :param refusals: why the changed program cannot go on
     """
 
     dropped: Dropped = frozenset()
     fresh_inputs: frozenset[str] = frozenset()
+    fresh_sources: frozenset[str] = frozenset()
     operators: tuple[OperatorChange, ...] = ()
     refusals: tuple[Problem, ...] = ()
 
@@ -63,21 +68,37 @@ def stream_change(kept: Iterable[KeptOperator], new: StreamProgram | None, fresh
     before = {each.operator.uid: each for each in kept}
     after = {} if new is None else {operator.uid: operator for operator in new.operators}
     inputs = () if new is None else new.inputs
-    fresh_inputs = frozenset(each.uid for each in inputs if each.uid not in before or each.relation in fresh_relations)
+    moved = {uid: _why_moved(old.operator, after[uid]) for uid, old in before.items() if uid in after}
+    moved = {uid: why for uid, why in moved.items() if why}
+    fresh_inputs = frozenset(
+        each.uid for each in inputs if each.uid not in before or each.uid in moved or each.relation in fresh_relations
+    )
+    fresh_sources = frozenset(moved.keys() - fresh_inputs)
     anew = _downstream(after, {uid for uid in fresh_inputs if uid in before})
     dropped: set[str | tuple[str, str]] = set()
     changes: list[OperatorChange] = []
     refusals: list[Problem] = []
     for uid, old in before.items():
         operator = after.get(uid)
-        fate = _Fate(old, operator, starts_anew=uid in anew)
+        why_anew = moved.get(uid) or (_RELATION_ANEW if uid in anew else "")
+        fate = _Fate(old, operator, why_anew)
         refusals += fate.refusals()
         dropped |= fate.dropped()
         change = fate.change()
         if change is not None:
             changes.append(change)
     changes += [OperatorChange(uid, after[uid].name, OperatorChangeKind.ADDED) for uid in after if uid not in before]
-    return StreamChange(frozenset(dropped), fresh_inputs, tuple(changes), tuple(refusals))
+    return StreamChange(frozenset(dropped), fresh_inputs, fresh_sources, tuple(changes), tuple(refusals))
+
+
+def _why_moved(old: StreamOperator, new: StreamOperator) -> str:
+    """Why the position of a source is none of what it reads now; empty when it is, and for other operators."""
+    is_known = old.position_kind and new.position_kind
+    if is_known and old.position_kind != new.position_kind:
+        return f"it was a {old.position_kind} and is a {new.position_kind}"
+    if is_known and old.places and new.places and set(old.places).isdisjoint(new.places):
+        return f"it reads {new.places[0]}, and its position is one in {old.places[0]}"
+    return ""
 
 
 def _downstream(operators: Mapping[str, StreamOperator], start: Set[str]) -> frozenset[str]:
@@ -96,16 +117,16 @@ class _Fate:
 
     :param old: what it was
     :param new: what it is now, None when it is no more
-    :param starts_anew: whether it starts without state, because of what it reads
+    :param why_anew: why it starts without state, because of what it reads; empty when it does not
     """
 
     old: KeptOperator
     new: StreamOperator | None
-    starts_anew: bool
+    why_anew: str
 
     def refusals(self) -> list[Problem]:
         old, new = self.old.operator, self.new
-        if new is None or self.starts_anew or not (old.is_keyed and new.is_keyed and self.old.size_bytes):
+        if new is None or self.why_anew or not (old.is_keyed and new.is_keyed and self.old.size_bytes):
             return []
         found = []
         if old.max_parallelism != new.max_parallelism:
@@ -126,7 +147,7 @@ class _Fate:
 
     def dropped(self) -> set[str | tuple[str, str]]:
         uid = self.old.operator.uid
-        if self.new is None or self.starts_anew or self._loses_keys:
+        if self.new is None or self.why_anew or self._loses_keys:
             return {uid}
         return {(uid, name) for name in self._lost_states()}
 
@@ -137,9 +158,8 @@ class _Fate:
         size = None if names == (_POSITION,) else self.old.size_bytes + self.old.broadcast_bytes
         if self.new is None:
             return OperatorChange(old.uid, old.name, OperatorChangeKind.REMOVED, (), names, "it is no more", None, size)
-        if self.starts_anew:
-            reason = "a relation that it reads, itself or through other operators, starts anew"
-            return OperatorChange(old.uid, self.new.name, OperatorChangeKind.STARTED_ANEW, (), names, reason, None, size)
+        if self.why_anew:
+            return OperatorChange(old.uid, self.new.name, OperatorChangeKind.STARTED_ANEW, (), names, self.why_anew, None, size)
         lost = {name: "it has no keys any more" for name in names} if self._loses_keys else self._lost_states()
         if old.fingerprint == self.new.fingerprint and not lost:
             return None

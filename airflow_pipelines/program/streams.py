@@ -112,6 +112,8 @@ class StreamOperator:
     :param key_type: the declared type of its keys as text; empty without one
     :param max_parallelism: number of key groups
     :param states: what it keeps by key; None when that is not known before it runs
+    :param position_kind: what makes the positions of a source; empty for others, and where that was not written down
+    :param places: where its positions are positions in; none where it goes on from them whatever it reads
     """
 
     uid: str
@@ -123,6 +125,8 @@ class StreamOperator:
     key_type: str = ""
     max_parallelism: int = 128
     states: tuple[StreamState, ...] | None = None
+    position_kind: str = ""
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,8 @@ def operator_from_json(parts: Mapping[str, Any]) -> StreamOperator:
     """
     states = parts["states"]
     kept = None if states is None else tuple(StreamState(**each) for each in states)
-    return StreamOperator(**{**parts, "inputs": tuple(parts["inputs"]), "states": kept})
+    places = tuple(parts.get("places", ()))
+    return StreamOperator(**{**parts, "inputs": tuple(parts["inputs"]), "states": kept, "places": places})
 
 
 def _run(parts: Mapping[str, Any]) -> StreamRun:

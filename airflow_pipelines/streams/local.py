@@ -12,6 +12,7 @@ from airflow_pipelines.streams.chain_by_chain import Elsewhere, Rounds, run_chai
 from airflow_pipelines.streams.clock import Clock, StepClock, SystemClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Element
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.fresh_sources import with_event_time_of, without_moved_sources
 from airflow_pipelines.streams.graph.chains import Chain, Plan
 from airflow_pipelines.streams.keys import group_to_task
 from airflow_pipelines.streams.known_splits import KnownSplits
@@ -65,6 +66,7 @@ class LocalRunner:
         self.elements_read = 0
         if snapshot is not None:
             refuse_unclaimed(snapshot, plan)
+            snapshot = with_event_time_of(without_moved_sources(snapshot, plan, warn), plan)
         for chain in plan.chains:
             self._tasks[chain.number] = [
                 task_of_plan(plan, chain, index, self._settings, self._step_clock) for index in range(chain.parallelism)

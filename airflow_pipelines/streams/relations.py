@@ -32,6 +32,11 @@ class RelationSource(Source):
         """A relation goes on changing."""
         return False
 
+    @property
+    def places(self) -> Sequence[str]:
+        """The relation."""
+        return (self.relation,)
+
     def splits(self, parallelism: int) -> Sequence[Any]:
         """Refused: only a pipeline has relations."""
         self._refuse()

@@ -85,6 +85,15 @@ class Source(ABC):
         """What makes its positions: another kind of source cannot go on from them."""
         return type(self).__qualname__
 
+    @property
+    def places(self) -> Sequence[str]:
+        """Where its positions are positions in, for people: paths, topics, a table. A position in one place is none in another, so
+        a source that has none of the places that it had begins anew.
+
+        :returns: none by default, for a source that goes on from its positions whatever it reads
+        """
+        return ()
+
     def references(self) -> Sequence[str]:
         """The references, as ``${secret:NAME}``, that :meth:`open` asks the values of.
 

@@ -101,6 +101,15 @@ class FileSource(Source):
         """It ends unless it looks for new files."""
         return self.discovery_interval is None
 
+    @property
+    def places(self) -> Sequence[str]:
+        """Its paths. While folders are watched, those that are added or left out change nothing for the others; otherwise all files
+        are found at the beginning.
+        """
+        if self.discovery_interval is None:
+            return (" and ".join(self.paths),)
+        return tuple(f"what appears in {path}" for path in self.paths)
+
     def get_produced_type(self) -> TypeInformation:
         """The type of the records.
 

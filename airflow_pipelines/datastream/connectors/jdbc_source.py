@@ -11,7 +11,7 @@ from airflow_pipelines.datastream.common.time import Duration
 from airflow_pipelines.datastream.common.type_information import TypeInformation
 from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo
 from airflow_pipelines.datastream.connectors.base import Source
-from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions
+from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, shown_url
 from airflow_pipelines.datastream.connectors.jdbc_relation import JdbcRelation
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sources import SourceReader
@@ -71,6 +71,13 @@ class JdbcSource(Source):
     def is_bounded(self) -> bool:
         """It ends unless it looks for new rows."""
         return self.relation.poll_interval is None
+
+    @property
+    def places(self) -> Sequence[str]:
+        """The table or the query, in its database."""
+        relation = self.relation
+        what = f"the table {relation.table}" if relation.query is None else f"the query {relation.query!r}"
+        return (f"{what} of {shown_url(relation.connection.url)}",)
 
     def get_produced_type(self) -> TypeInformation:
         """The type of the rows.

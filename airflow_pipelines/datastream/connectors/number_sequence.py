@@ -38,6 +38,11 @@ class NumberSequenceSource(Source):
         """It ends after the last number."""
         return True
 
+    @property
+    def places(self) -> Sequence[str]:
+        """Its bounds: each task has read a part between them."""
+        return (f"the numbers from {self.start} to {self.end}",)
+
     def get_produced_type(self) -> TypeInformation:
         """Ints of 64 bits.
 

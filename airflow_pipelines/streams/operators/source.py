@@ -35,9 +35,10 @@ class Read(OperatorSpec):
     def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
         """All splits: a task reads those of its number."""
         merged: dict[int, Any] = {}
-        for _, kept in states:
+        descriptions, _, *places = states[0]
+        for _, kept, *_ in states:
             merged.update(kept)
-        return states[0][0], merged
+        return descriptions, merged, *places
 
     @property
     def has_watermark_strategy(self) -> bool:  # type: ignore[override]
@@ -89,7 +90,7 @@ class SourceOperator(Operator):
         if state is None:
             descriptions = known.first()
         else:
-            descriptions, kept = state
+            descriptions, kept, *_ = state
             known.go_on_with(descriptions or ())
         if descriptions is not None:
             self._add_splits(descriptions, kept)
@@ -272,7 +273,7 @@ class SourceOperator(Operator):
             self.output.idleness(idle=idle)
 
     def snapshot(self) -> Any:
-        """Positions and event time of all splits."""
+        """Positions and event time of all splits, and what the positions are in."""
         kept = {
             split.number: (
                 split.reader.position(),
@@ -282,7 +283,7 @@ class SourceOperator(Operator):
             for split in self._splits
         }
         self._prepared = [(split.reader, kept[split.number][0]) for split in self._splits]
-        return self._descriptions, kept
+        return self._descriptions, kept, tuple(self._spec.source.places)
 
     def committed(self) -> None:
         """Tell the readers what is durable."""

@@ -144,6 +144,11 @@ class KafkaConsumer(Source):
         """It goes on from positions of ``KafkaSource``, and the other way round."""
         return self._source().position_kind
 
+    @property
+    def places(self) -> Sequence[str]:
+        """See :meth:`KafkaSource.places`."""
+        return self._source().places
+
     def references(self) -> Sequence[str]:
         """Those of its properties.
 

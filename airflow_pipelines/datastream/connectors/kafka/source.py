@@ -62,6 +62,18 @@ class KafkaSource(Source):
         """The older class goes on from positions of this one, and the other way round."""
         return "KafkaSource"
 
+    @property
+    def places(self) -> Sequence[str]:
+        """Its topics, at each of the brokers to begin with: one broker in common means the same cluster. Without a look for new
+        partitions, those of a topic that is added are found at the beginning only.
+        """
+        choice = self.settings.choice
+        topics = tuple(f"topic {topic}" for topic in choice.topics) if choice.topics else (str(choice),)
+        if self.look_interval is None:
+            topics = (", ".join(topics),)
+        servers = [server.strip() for server in self.settings.servers.split(",")]
+        return tuple(f"{topic} at {server}" for topic in topics for server in servers)
+
     def references(self) -> Sequence[str]:
         """Those of its properties.
 
