@@ -20,6 +20,7 @@ from airflow_pipelines.compiler.stream_relations import (
     fed_by_streams,
     output_tables,
     upstream_relations,
+    with_ends,
     with_spark_types,
 )
 from airflow_pipelines.engine.program import Program
@@ -32,7 +33,15 @@ from airflow_pipelines.program.fingerprints import Fingerprints, digest
 from airflow_pipelines.program.info import ProgramInfo, RelationInfo
 from airflow_pipelines.program.relations import Column, Table, View, ViewKind
 from airflow_pipelines.program.sources import ProgramSource, SourceFile
-from airflow_pipelines.program.streams import STREAM_PROGRAM, STREAM_SOURCE, RelationOutput, StreamProgram, StreamSource
+from airflow_pipelines.program.streams import (
+    STREAM_END,
+    STREAM_PROGRAM,
+    STREAM_SOURCE,
+    RelationInput,
+    RelationOutput,
+    StreamProgram,
+    StreamSource,
+)
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.program.parser import parse_program
@@ -40,6 +49,8 @@ from airflow_pipelines.sql.program.statement_texts import statement_texts
 
 READER = "reader"
 """The connector of the hidden table of each source."""
+END = "end"
+"""The connector of the hidden table of each relation input that ends."""
 _TYPES: Mapping[str, str] = {"int": "INTEGER", "tinyint": "TINYINT", "bigint": "BIGINT", "string": "VARCHAR", "binary": "VARBINARY"}
 
 _RECENT: Final[LRUCache[tuple[tuple[SourceFile, ...], tuple[str, ...]], BoundStreams]] = LRUCache(16)
@@ -73,7 +84,7 @@ class StreamFrontEnd:
         left = max(0.0, until - time.monotonic())
         sql = compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, left, tables)
         check_inputs(bound.program, sql)
-        program = _together(with_spark_types(bound.program, sql.schemas), sql)
+        program = _together(with_ends(with_spark_types(bound.program, sql.schemas), sql), sql)
         return replace(program, warnings=(*sql.warnings, *bound.warnings))
 
     def late_relations(self, source: ProgramSource) -> frozenset[str]:
@@ -111,13 +122,14 @@ def _bound(source: ProgramSource, limit_s: float = math.inf) -> BoundStreams:
 def _together(streams: StreamProgram, sql: Program) -> Program:
     """A stream program and the program of a SQL text as one program."""
     sources = {source.table: _source_table(source) for source in streams.sources}
+    messages = {**sources, **{each.table: _end_table(each) for each in streams.inputs if each.ends_with}}
     fed = fed_by_streams(streams, sql)
     own_views = {view.name: view for view in _views(streams, sql.schemas)}
     graph = RelationSchema(STREAM_PROGRAM, _columns(GRAPH_COLUMNS))
-    hidden = {table.name: RelationSchema(table.name, table.columns) for table in sources.values()} | {STREAM_PROGRAM: graph}
+    hidden = {table.name: RelationSchema(table.name, table.columns) for table in messages.values()} | {STREAM_PROGRAM: graph}
     return replace(
         sql,
-        tables={**sql.tables, **sources},
+        tables={**sql.tables, **messages},
         views={
             **{name: view for name, view in sql.views.items() if name not in fed},
             **own_views,
@@ -125,7 +137,7 @@ def _together(streams: StreamProgram, sql: Program) -> Program:
         },
         schemas={**sql.schemas, **hidden},
         plans={**sql.plans, **{plan.view: plan for plan in _plans(streams)}},
-        fingerprints=_fingerprints(streams, sql, fed, sources),
+        fingerprints=_fingerprints(streams, sql, fed, messages),
         info=_info(sql.info, streams, sql.schemas, sources),
         streams=streams,
     )
@@ -140,6 +152,13 @@ def _source_table(source: StreamSource) -> Table:
         source.table, READER, ConnectorDirection.INPUT, STREAM_SOURCE, transport_config={"uid": source.uid, "kind": source.kind}
     )
     return Table(source.table, _columns(SOURCE_COLUMNS), append_only=True, connectors=(connector,))
+
+
+def _end_table(each: RelationInput) -> Table:
+    connector = Connector(
+        each.table, END, ConnectorDirection.INPUT, STREAM_END, transport_config={"uid": each.uid, "ends_with": each.ends_with}
+    )
+    return Table(each.table, _columns(SOURCE_COLUMNS), append_only=True, connectors=(connector,))
 
 
 def _views(streams: StreamProgram, schemas: Mapping[str, RelationSchema]) -> list[View]:
@@ -162,17 +181,17 @@ def _plan(view: str, text: str, columns: ColumnTypes, node: Node) -> ViewPlan:
 
 
 def _fingerprints(
-    streams: StreamProgram, sql: Program, fed: Mapping[str, frozenset[str]], sources: Mapping[str, Table]
+    streams: StreamProgram, sql: Program, fed: Mapping[str, frozenset[str]], messages: Mapping[str, Table]
 ) -> Fingerprints:
     """Hidden relations are the same whatever the code: which operators begin anew is decided by operator."""
     found = sql.fingerprints
     relations = {**found.tables, **found.views}
     outputs = {each.relation: _output_fingerprint(streams, each, relations, sql.schemas) for each in streams.outputs}
     views = {name: digest([found.views[name], {read: outputs[read] for read in reads}]) for name, reads in fed.items()}
-    connectors = [connector for table in sources.values() for connector in table.connectors]
+    connectors = [connector for table in messages.values() for connector in table.connectors]
     return replace(
         found,
-        tables={**found.tables, **{name: digest({"kind": "stream source", "columns": SOURCE_COLUMNS}) for name in sources}},
+        tables={**found.tables, **{name: digest({"kind": "stream source", "columns": SOURCE_COLUMNS}) for name in messages}},
         views={
             **found.views,
             **views,

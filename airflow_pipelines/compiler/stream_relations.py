@@ -76,6 +76,28 @@ def with_spark_types(streams: StreamProgram, schemas: Mapping[str, RelationSchem
     return replace(streams, outputs=tuple(outputs))
 
 
+def with_ends(streams: StreamProgram, sql: Program) -> StreamProgram:
+    """The stream program with the connectors with which each relation ends that it reads.
+
+    A relation ends with all connectors of the tables that it consists of. Without a connector, a table gets its rows from requests,
+    and may always get more; a view that follows the clock changes without rows.
+
+    :param streams: the stream program
+    :param sql: the program of its pipeline's SQL text
+    """
+    inputs = [replace(each, ends_with=() if each.stays_open else _ends_with(each.relation, sql)) for each in streams.inputs]
+    return replace(streams, inputs=tuple(inputs))
+
+
+def _ends_with(relation: str, sql: Program) -> tuple[str, ...]:
+    if relation in sql.views and any(marker.follows_clock for marker in sql.markers):
+        return ()
+    tables = [sql.tables[name] for name in sorted({relation, *_reached(relation, sql)}) if name in sql.tables]
+    if not all(table.connectors for table in tables):
+        return ()
+    return tuple(connector.endpoint for table in tables for connector in table.connectors)
+
+
 def declared_text(output: RelationOutput) -> str:
     """How a stream program makes a relation, for people.
 

@@ -30,6 +30,7 @@ from airflow_pipelines.connectors.option_errors import InvalidOptionError, Unkno
 from airflow_pipelines.connectors.option_models import read_options
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.registry import find_connector
+from airflow_pipelines.connectors.transports.relation_end import RelationEnd, RelationEndOptions
 from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.schema import RelationSchema
@@ -88,6 +89,16 @@ def open_stream_source(connector: Connector, schema: RelationSchema, process: Ca
     :param process: gives the process that reads the sources of the program
     """
     return StreamSource(StreamSourceOptions.model_validate(dict(connector.transport_config)), schema, process)
+
+
+def open_relation_end(connector: Connector, schema: RelationSchema, have_ended: Callable[[], bool]) -> InputTransport:
+    """The input that says when a relation has ended that a stream program reads; it is not opened yet.
+
+    :param connector: that of the hidden table
+    :param schema: of the table
+    :param have_ended: whether steps have processed all that the connectors have given with which the relation ends
+    """
+    return RelationEnd(RelationEndOptions.model_validate(dict(connector.transport_config)), schema, have_ended)
 
 
 def open_output(

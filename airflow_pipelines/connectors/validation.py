@@ -21,7 +21,7 @@ from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
 from airflow_pipelines.connectors.registry import connector_names, find_connector, format_names
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.program.streams import STREAM_SOURCE
+from airflow_pipelines.program.streams import STREAM_END, STREAM_SOURCE
 
 
 def validate(connector: Connector, schema: RelationSchema) -> None:
@@ -53,9 +53,9 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
 def _definition_for(connector: Connector) -> ConnectorDefinition | None:
     """The definition of a connector that goes the way its declaration says; None for one that is planned."""
     where = place_of(connector)
-    if connector.transport == STREAM_SOURCE:
-        message = f"transport {STREAM_SOURCE!r} is what reads the sources of stream programs, and cannot be declared"
-        raise InvalidOptionError(f"{where}: {message}", STREAM_SOURCE)
+    if connector.transport in (STREAM_SOURCE, STREAM_END):
+        message = f"transport {connector.transport!r} belongs to the hidden tables of stream programs, and cannot be declared"
+        raise InvalidOptionError(f"{where}: {message}", connector.transport)
     definition = find_connector(connector.transport)
     found = definition or PLANNED_TRANSPORTS.get(connector.transport)
     if found is None:

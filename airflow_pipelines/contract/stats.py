@@ -262,6 +262,7 @@ class StreamTaskMetrics(_WireStats):
     :param watermark: how far event time has come in milliseconds since the epoch; None before anything is known of it
     :param state_pages: the number of pages of its state at rest
     :param state_bytes: their size
+    :param waiting_keys: how many keys have timers that wait for event time; None where that was not counted, as while event time moves
     :param values: what its functions have counted, by the names of the metrics; a distribution is an object with ``count``,
         ``sum``, ``min`` and ``max``. They count for statistics only: after a restart they begin anew
     """
@@ -270,6 +271,7 @@ class StreamTaskMetrics(_WireStats):
     watermark: int | None = None
     state_pages: int | None = None
     state_bytes: int | None = None
+    waiting_keys: int | None = None
     values: dict[str, Any] | None = None
 
 
@@ -293,6 +295,11 @@ class StreamOperatorMetrics(_WireStats):
     def state_bytes(self) -> int:
         """The size of the state of all tasks at rest."""
         return sum(task.state_bytes or 0 for task in self.tasks or ())
+
+    @property
+    def waiting_keys(self) -> int:
+        """How many keys of all tasks have timers that wait for event time, as far as that was counted."""
+        return sum(task.waiting_keys or 0 for task in self.tasks or ())
 
     def total(self, metric: str) -> int | float:
         """The sum of a counter, meter or gauge over all tasks; 0 when no task has it.

@@ -136,16 +136,18 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
         return self._add_source(source, None, "Source: Read Text File Source", None)
 
-    def from_relation(self, name: str, type_info: Any = None, changes: bool = False) -> DataStream:
-        """A stream of the rows of a table or view of the pipeline that the program is deployed in.
+    def from_relation(self, name: str, type_info: Any = None, changes: bool = False, stays_open: bool = False) -> DataStream:
+        """A stream of the rows of a table or view of the pipeline that the program is deployed in. It ends when all connectors have
+        ended of the tables that it consists of, if each of them has one.
 
         :param name: of the table or view, as in SQL
         :param type_info: declared type of the rows; optional
         :param changes: whether the stream has the rows that the relation loses as well, with the kind ``DELETE``; without, the
             relation must be one that never loses a row
+        :param stays_open: whether the stream goes on all the same, as for rows that are pushed later
         :returns: a stream of ``Row`` with the names of the columns
         """
-        source = relation_source(name, with_changes=changes)
+        source = relation_source(name, with_changes=changes, stays_open=stays_open)
         return self._add_source(source, None, f"Source: {source.relation}", type_info, parallelism=1, non_parallel=True)
 
     def _add_source(

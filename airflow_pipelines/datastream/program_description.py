@@ -72,7 +72,7 @@ def describe(execution: Execution, files: Path) -> StreamProgram:
         operators=tuple(_operator(plan, chain, step, uids, settings, own) for chain, step in steps),
         sources=tuple(_source(step, source) for step, source in sources if not isinstance(source, RelationSource)),
         inputs=tuple(
-            RelationInput(step.uid, source.relation, source.with_changes)
+            RelationInput(step.uid, source.relation, source.with_changes, source.stays_open)
             for step, source in sources
             if isinstance(source, RelationSource)
         ),

@@ -18,14 +18,16 @@ _KINDS = tuple(RowKind)
 _REMOVING = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
 
 
-def relation_source(name: str, *, with_changes: bool) -> RelationSource:
+def relation_source(name: str, *, with_changes: bool, stays_open: bool = False) -> RelationSource:
     """What reads a table or view of the program's pipeline.
 
     :param name: of the relation, as in SQL
     :param with_changes: whether rows that it loses are elements as well
+    :param stays_open: whether the stream goes on when the connectors have ended from which the relation gets its rows
     :returns: the source
     """
-    return RelationSource(canonical_name(checks.text("name", name)), checks.boolean("changes", with_changes), _row)
+    relation = canonical_name(checks.text("name", name))
+    return RelationSource(relation, checks.boolean("changes", with_changes), _row, checks.boolean("stays_open", stays_open))
 
 
 def _row(names: tuple[str, ...], values: tuple[Any, ...], kind: int) -> Row:

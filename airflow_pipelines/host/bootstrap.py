@@ -133,8 +133,9 @@ def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> Bootstr
     sources = replace(sources, unchanged=kept | renamed.keys())
     refusals = [] if changes.is_empty else _refusals(saved.late(), sources, evaluated)
     outdated_views, unusable = _outdated_views(saved, new, wiring, kept)
-    streams = stream_change(saved.operators(), new.streams, changes.fresh_tables | evaluated)
-    moved = set(map(source_table, streams.fresh_sources))
+    reopened = _reopened(new, difference)
+    streams = stream_change(saved.operators(), new.streams, changes.fresh_tables | evaluated, reopened)
+    moved = set(map(source_table, streams.fresh_sources | streams.fresh_inputs))
     connectors = {
         connector.endpoint
         for connector in new.connectors
@@ -151,6 +152,16 @@ def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> Bootstr
         streams=streams,
         refusals=(*refusals, *unusable, *streams.refusals),
     )
+
+
+def _reopened(new: Program, difference: PipelineDiff) -> frozenset[str]:
+    """The relation inputs of a stream program that end with other connectors than before, or with none, so that the end that they
+    may have had is none.
+    """
+    changes = difference.program_diff or ProgramDiff()
+    changed = {connector.relation for connector in new.connectors if connector.endpoint in difference.modified_input_connectors}
+    changed.update(changes.removed_tables)
+    return frozenset() if new.streams is None else frozenset(each.uid for each in new.streams.inputs if each.table in changed)
 
 
 @dataclass(frozen=True, slots=True)

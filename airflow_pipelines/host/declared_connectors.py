@@ -14,7 +14,7 @@ from airflow_pipelines.connectors.declarations import connector_options, deliver
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.indexes import key_columns
-from airflow_pipelines.connectors.opening import open_input, open_output, open_stream_source
+from airflow_pipelines.connectors.opening import open_input, open_output, open_relation_end, open_stream_source
 from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.engine.allowed_changes import refused_truncation
 from airflow_pipelines.engine.program import Program
@@ -27,7 +27,7 @@ from airflow_pipelines.host.snapshots import check_snapshot
 from airflow_pipelines.host.start_after import check_start_after
 from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.program.streams import STREAM_SOURCE
+from airflow_pipelines.program.streams import STREAM_END, STREAM_SOURCE
 from airflow_pipelines.references import References
 
 
@@ -71,7 +71,7 @@ class DeclaredConnectors:
         self._log = log
         self._begun = 0.0
         for connector in program.connectors:
-            if connector.transport != STREAM_SOURCE:
+            if connector.transport not in (STREAM_SOURCE, STREAM_END):
                 check_usable(connector, program.schemas[connector.relation], program.indexes)
         self._options: Mapping[str, ConnectorOptions] = {
             connector.endpoint: connector_options(connector) for connector in program.connectors
@@ -86,14 +86,15 @@ class DeclaredConnectors:
 
         :param arrived: called as ``arrived(records, bytes)`` from connector threads when something came in
         """
+        endpoints: dict[str, InputEndpoint] = {}
         for connector in self._that_are(ConnectorDirection.INPUT):
             options = self._options[connector.endpoint]
-            endpoint = InputEndpoint(connector.endpoint, connector.relation, connector)
+            endpoint = endpoints[connector.endpoint] = InputEndpoint(connector.endpoint, connector.relation, connector)
             endpoint.paused = options.paused
             yield ConnectorInput(
                 endpoint,
                 options,
-                self._input_opener(connector),
+                self._input_opener(connector, endpoints),
                 arrived,
                 self._log,
                 table=self._program.tables[connector.relation],
@@ -138,13 +139,16 @@ class DeclaredConnectors:
             one = "an input" if connector.direction is ConnectorDirection.INPUT else "an output"
             self._log.info("connector %s: no effect on %s: %s", connector.endpoint, one, ", ".join(idle))
 
-    def _input_opener(self, connector: Connector) -> Callable[[], InputTransport]:
+    def _input_opener(self, connector: Connector, endpoints: Mapping[str, InputEndpoint]) -> Callable[[], InputTransport]:
         schema, services = self._program.schemas[connector.relation], self._services
         if connector.transport == STREAM_SOURCE:
             if services.streams is None:
                 raise RuntimeError(f"{connector.endpoint} reads a stream program, whose processes nobody starts")
             reading = services.streams.reading
             return lambda: open_stream_source(connector, schema, reading)
+        if connector.transport == STREAM_END:
+            names = connector.transport_config["ends_with"]
+            return lambda: open_relation_end(connector, schema, lambda: all(endpoints[name].has_ended for name in names))
         return lambda: open_input(connector, schema, services.references, services.pipeline, services.now, services.spark)
 
     def _output_opener(self, connector: Connector, key: tuple[str, ...]) -> Callable[[], OutputTransport]:

@@ -59,6 +59,11 @@ class InputEndpoint:
         return self.health.fatal
 
     @property
+    def has_ended(self) -> bool:
+        """Whether nothing follows, and steps have processed all that came."""
+        return self.metrics.end_of_input and self.metrics.processed_records == self.metrics.total_records
+
+    @property
     def transient(self) -> bool:
         """Whether the endpoint came from a request, so that it never counts for completion."""
         return self.connector is None

@@ -21,6 +21,8 @@ SOURCE_KIND: Final = "Data Source"
 else.
 """
 _POSITION: Final = "its position"
+_END: Final = "its end"
+_OTHER_CONNECTORS: Final = "its relation has other connectors"
 _RELATION_ANEW: Final = "a relation that it reads, itself or through other operators, starts anew"
 
 
@@ -58,12 +60,15 @@ class StreamChange:
     refusals: tuple[Problem, ...] = ()
 
 
-def stream_change(kept: Iterable[KeptOperator], new: StreamProgram | None, fresh_relations: Set[str]) -> StreamChange:
+def stream_change(
+    kept: Iterable[KeptOperator], new: StreamProgram | None, fresh_relations: Set[str], reopened: Set[str] = frozenset()
+) -> StreamChange:
     """Compare a saved stream program with a new one.
 
     :param kept: the operators of the saved one
     :param new: the new one; None when the new program has none
     :param fresh_relations: relations of the new program that are new or start anew
+    :param reopened: uids of the relation inputs whose end, if they had one, does not hold any more
     """
     before = {each.operator.uid: each for each in kept}
     after = {} if new is None else {operator.uid: operator for operator in new.operators}
@@ -85,6 +90,9 @@ def stream_change(kept: Iterable[KeptOperator], new: StreamProgram | None, fresh
         refusals += fate.refusals()
         dropped |= fate.dropped()
         change = fate.change()
+        if operator is not None and uid in reopened and not why_anew:
+            dropped.add(uid)
+            change = OperatorChange(uid, operator.name, OperatorChangeKind.MODIFIED, (_POSITION,), (_END,), _OTHER_CONNECTORS)
         if change is not None:
             changes.append(change)
     changes += [OperatorChange(uid, after[uid].name, OperatorChangeKind.ADDED) for uid in after if uid not in before]

@@ -13,6 +13,8 @@ STREAM_PROGRAM = "stream program"
 """The hidden relation that a stream program's operators compute: what they give to other relations."""
 STREAM_SOURCE = "stream_source"
 """The transport of the connectors that read sources of stream programs. No program can declare it."""
+STREAM_END = "stream_end"
+"""The transport of the connectors that say when a relation ends that a stream program reads. No program can declare it."""
 _SOURCE = "stream source "
 
 
@@ -60,11 +62,20 @@ class RelationInput:
     :param uid: of its operator
     :param relation: its canonical name
     :param with_changes: whether the stream has deleted rows as well, marked by the kind of each row
+    :param stays_open: whether it goes on when the connectors have ended from which the relation gets its rows
+    :param ends_with: the input connectors with which it ends; none for one that goes on
     """
 
     uid: str
     relation: str
     with_changes: bool
+    stays_open: bool = False
+    ends_with: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> str:
+        """The hidden table that says when it ends."""
+        return source_table(self.uid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +195,19 @@ class StreamProgram:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The relations whose changes it gets: hidden tables of its sources, and relations of the pipeline."""
-        return frozenset({*(source.table for source in self.sources), *(each.relation for each in self.inputs)})
+        """The relations whose changes it gets: hidden tables, and relations of the pipeline."""
+        return frozenset({*self.tables.values(), *(each.relation for each in self.inputs)})
+
+    @property
+    def tables(self) -> Mapping[str, str]:
+        """The hidden tables with messages, by uid: of its sources, and of inputs that end."""
+        ending = (each for each in self.inputs if each.ends_with)
+        return {**{each.uid: each.table for each in self.sources}, **{each.uid: each.table for each in ending}}
 
     @property
     def hidden_relations(self) -> frozenset[str]:
-        """The relations that only it reads and makes: the tables of its sources, and what its operators give."""
-        return frozenset({STREAM_PROGRAM, *(source.table for source in self.sources)})
+        """The relations that only it reads and makes: the tables with messages, and what its operators give."""
+        return frozenset({STREAM_PROGRAM, *self.tables.values()})
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object of all but the plan."""
@@ -210,7 +227,7 @@ class StreamProgram:
             plan=plan,
             operators=tuple(map(operator_from_json, parts["operators"])),
             sources=tuple(StreamSource(**each) for each in parts["sources"]),
-            inputs=tuple(RelationInput(**each) for each in parts["inputs"]),
+            inputs=tuple(RelationInput(**{**each, "ends_with": tuple(each.get("ends_with", ()))}) for each in parts["inputs"]),
             outputs=tuple(map(_output, parts["outputs"])),
             execution_plan=parts["execution_plan"],
             dependencies=parts["dependencies"],

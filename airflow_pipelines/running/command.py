@@ -114,6 +114,8 @@ def _run(client: PipelineClient, wanted: Wanted, options: RunOptions, console: C
         error = pipeline.deployment_error()
         message = error.get("message") if isinstance(error, Mapping) else error
         _fail(f"pipeline {wanted.name!r} stopped with an error: {message}")
+    for text in following.what_waits() if end is End.COMPLETE else ():
+        person.tell(text)
     if end is End.COMPLETE and not options.stays_up:
         person.tell("All inputs have ended: stopping the pipeline with a checkpoint")
         pipeline.stop(force=False)

@@ -14,12 +14,14 @@ from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.contract.stats import PipelineStatistics
 from airflow_pipelines.errors import PipelineAPIError, PipelinesError
 from airflow_pipelines.pipeline import Pipeline
+from airflow_pipelines.running.statistics_text import waiting_texts
 
 POLL_S = 0.2
 STATISTICS_S = 1.0
 LAST_LINES_S = 1.0
 """For how long nothing more must have come of the log of a pipeline that has ended."""
 LAST_LINES_LIMIT_S = 10.0
+_COUNTING_TRIES = 3
 _UNREADY = 503
 """The status of what a pipeline cannot be asked at the moment."""
 
@@ -100,6 +102,22 @@ class Following:
             if self._is_complete():
                 return End.COMPLETE
             time.sleep(POLL_S)
+
+    def what_waits(self) -> list[str]:
+        """What of a stream program waits for event time that nothing moves any more. It is counted when event time stands still.
+
+        :return: a sentence for each operator with timers that have not fired
+        """
+        found: list[str] = []
+        for _ in range(_COUNTING_TRIES):
+            statistics = self.pipeline.stats()
+            if not statistics.stream_metrics:
+                break
+            found = waiting_texts(statistics.stream_metrics.values())
+            if found:
+                break
+            time.sleep(STATISTICS_S)
+        return found
 
     def last_lines(self) -> None:
         """Show what still comes of the log of a pipeline that has ended."""

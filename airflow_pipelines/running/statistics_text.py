@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from airflow_pipelines.contract.stats import PipelineStatistics
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from airflow_pipelines.contract.stats import PipelineStatistics, StreamOperatorMetrics
 from airflow_pipelines.streams.progress_text import Progress, ProgressText
 
 
@@ -35,3 +38,26 @@ def _warnings(statistics: PipelineStatistics) -> str:
     """How many warnings there are, and the newest one."""
     warnings = statistics.warnings or ()
     return f", {len(warnings)} warning{'' if len(warnings) == 1 else 's'}: {warnings[-1]}" if warnings else ""
+
+
+def waiting_texts(operators: Iterable[StreamOperatorMetrics]) -> list[str]:
+    """What operators of a stream program wait for that has not come.
+
+    :param operators: what they say of themselves
+    :return: a sentence for each that has timers of event time
+    """
+    return [
+        f"{operator.name}: event time stands at {_event_time(operator.watermark)}, and the timers of {operator.waiting_keys} keys wait:"
+        " an input that it reads has not ended, such as a relation whose tables have no connectors, or that stays open"
+        for operator in operators
+        if operator.waiting_keys
+    ]
+
+
+def _event_time(watermark: int | None) -> str:
+    if watermark is None:
+        return "its beginning"
+    try:
+        return datetime.fromtimestamp(watermark / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{watermark} ms"

@@ -21,15 +21,17 @@ class RelationSource(Source):
     :param relation: its name
     :param with_changes: whether the stream has removed rows as well; without, a row that is removed is an error
     :param to_element: makes an element of the names of the columns, the values of a row, and the kind of the row: INSERT or DELETE
+    :param stays_open: whether the stream goes on when all connectors have ended from which the relation gets its rows
     """
 
     relation: str
     with_changes: bool
     to_element: Callable[[tuple[str, ...], tuple[Any, ...], int], Any]
+    stays_open: bool = False
 
     @property
     def is_bounded(self) -> bool:
-        """A relation goes on changing."""
+        """It may end, and nobody knows before it does."""
         return False
 
     @property

@@ -40,7 +40,7 @@ class StreamGraphOperator(Operator[StreamGraph]):
     @property
     def ordered_reads(self) -> frozenset[str]:
         """See :class:`Operator`. Rows of relations of the pipeline come in an order that follows from their values."""
-        return frozenset(source.table for source in self.node.program.sources)
+        return frozenset(self.node.program.tables.values())
 
     def state_schemas(self) -> Mapping[str, StateSchema]:
         """See :class:`Operator`."""
@@ -106,7 +106,9 @@ class StreamGraphOperator(Operator[StreamGraph]):
         return Batch.in_memory(weighted(stage_schema(self.stage)), pa.table(columns))
 
     def _feeds(self, context: Context, runtime: StreamRuntime) -> Iterator[Feed]:
-        """What the step has for the program: of its relations, then of its sources in the order in which it has arrived."""
+        """What the step has for the program: of its relations, then of its sources, with the ends of relations, in the order in
+        which it has arrived.
+        """
         for each in self.node.program.inputs:
             if runtime.bootstrapped is None or each.uid in runtime.bootstrapped:
                 yield from self._relation_feeds(each, context)
@@ -120,11 +122,11 @@ class StreamGraphOperator(Operator[StreamGraph]):
 
     def _source_feeds(self, context: Context) -> Iterator[Feed]:
         found: list[tuple[int, SourceFeed]] = []
-        for source in self.node.program.sources:
-            for batch in context.relations[source.table].delta:
+        for uid, table in self.node.program.tables.items():
+            for batch in context.relations[table].delta:
                 rows = batch.to_arrow()
                 for row in rows.to_pylist():
-                    feed = SourceFeed(source.uid, row["split"], FeedKind(row["kind"]), row["records"], row["payload"])
+                    feed = SourceFeed(uid, row["split"], FeedKind(row["kind"]), row["records"], row["payload"])
                     found.append((row[SEQUENCE], feed))
         found.sort(key=lambda numbered: numbered[0])
         return (feed for _, feed in found)

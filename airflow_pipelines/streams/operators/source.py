@@ -106,6 +106,13 @@ class SourceOperator(Operator):
         """How many splits the source has, in all tasks; None while that is not known."""
         return None if self._descriptions is None else len(self._descriptions)
 
+    def is_at_end_of(self, number: int) -> bool:
+        """Whether a split has ended.
+
+        :param number: of the split
+        """
+        return any(split.finished for split in self._splits if split.number == number)
+
     def appear(self, descriptions: Sequence[Any]) -> None:
         """The splits of the source are known now, or there are more than before.
 

@@ -17,9 +17,13 @@ class Intake:
 
     :param fed: what runs
     :param operators: gives the operators that read a source, one for each task that runs here
+    :param warn: is given what the user should know
     """
 
-    def __init__(self, fed: FedPlan, operators: Callable[[str], Sequence[SourceOperator]]) -> None:
+    def __init__(
+        self, fed: FedPlan, operators: Callable[[str], Sequence[SourceOperator]], warn: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._warn = warn
         self._sources = fed.sources
         self._names = fed.source_names
         self._ports = fed.ports
@@ -58,7 +62,14 @@ class Intake:
         source = self._sources[feed.uid]
         if not isinstance(feed, SourceFeed):
             assert self._ports is not None  # noqa: S101 (there is one where there are relations)
-            for piece in self._ports.elements(feed):
+            pieces = list(self._ports.elements(feed))
+            if any(operator.is_at_end_of(0) for operator in self._operators(feed.uid)):
+                self._warn(
+                    f"{sum(len(piece.values) for piece in pieces)} rows came to {self._names[feed.uid]!r} after its end, with that of"
+                    " all connectors of its tables, and are not read: from_relation(..., stays_open=True) keeps it open."
+                )
+                return
+            for piece in pieces:
                 source.readers[0].add(piece)
         elif feed.kind is FeedKind.SPLITS:
             for operator in self._operators(feed.uid):

@@ -111,12 +111,14 @@ class TaskMetrics:
     :param pages: how many pages of state it has at rest
     :param bytes: how large they are
     :param counted: what its functions have counted, by the names of the metrics
+    :param waiting_keys: how many keys have timers of event time; None while that changes, and where counting would take long
     """
 
     watermark: int | None = None
     pages: int = 0
     bytes: int = 0
     counted: Mapping[str, Any] = field(default_factory=dict)
+    waiting_keys: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from airflow_pipelines.streams.elements import MIN_TIMESTAMP
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.local import STEP_ELEMENTS, LocalRunner
 from airflow_pipelines.streams.loop import TaskPart
+from airflow_pipelines.streams.state.entries import EVENT_TIME
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.chain_jobs import JobProgram
 from airflow_pipelines.streams.worker.fed_plan import fed_plan
@@ -21,6 +22,7 @@ from airflow_pipelines.streams.worker.moving import Moving, RunJobs, rounds_of
 from airflow_pipelines.streams.worker.stored_state import ChangeLog, StoredState
 
 _METRICS_EVERY = 1.0
+_MOST_COUNTED_BYTES = 64 << 20
 _PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
@@ -63,7 +65,7 @@ class ProgramRun:
         self._clock = GivenClock(_first_now(request, state))
         settings = replace(bound.settings, attempt=request.attempt)
         self._runner = LocalRunner(plan, settings, self._clock, state.snapshot(), state.pages(), self._warnings.append)
-        self._intake = Intake(fed, self._runner.sources)
+        self._intake = Intake(fed, self._runner.sources, self._warnings.append)
         for part in self._runner.parts():
             if part.store is not None:
                 for uid, *page_id in state.written:
@@ -73,6 +75,9 @@ class ProgramRun:
         program = JobProgram(request.program, request.schemas, JobPlace.of_this_process(request.folders), request.attempt)
         self._moving = Moving(bound.plan, program, self._runner, self._intake, self._log)
         self._sizes = self._at_rest()
+        self._waiting: dict[tuple[str, int], int] = {}
+        self._stood_at: tuple[int, int | None] | None = None
+        self._was_counted = False
 
     def opened(self) -> Stepped:
         """What is known before the first step.
@@ -137,12 +142,28 @@ class ProgramRun:
         :returns: by uid of the operator and number of the task
         """
         found = {}
+        self._count_waiting()
         for part in self._runner.parts():
             watermark = part.operator.current_watermark
             key = (part.uid, part.index)
             pages, size = self._sizes.get(key, (0, 0))
-            found[key] = TaskMetrics(None if watermark == MIN_TIMESTAMP else watermark, pages, size, _readings(part))
+            known = None if watermark == MIN_TIMESTAMP else watermark
+            found[key] = TaskMetrics(known, pages, size, _readings(part), self._waiting.get(key))
         return found
+
+    def _count_waiting(self) -> None:
+        """Count the keys that wait for event time, once it stands still: that is when somebody wants to know what waits."""
+        stands_at = self._runner.elements_read, self._runner.event_time()
+        if stands_at != self._stood_at:
+            self._waiting, self._stood_at, self._was_counted = {}, stands_at, False
+        elif not self._was_counted:
+            self._was_counted = True
+            stores = [(part.uid, part.index, part.store) for part in self._runner.parts() if part.store is not None]
+            self._waiting = {
+                (uid, index): store.keys_with_timers(EVENT_TIME)
+                for uid, index, store in stores
+                if store.at_rest()[1] <= _MOST_COUNTED_BYTES
+            }
 
     def _at_rest(self) -> dict[tuple[str, int], tuple[int, int]]:
         return {(part.uid, part.index): part.store.at_rest() for part in self._runner.parts() if part.store is not None}
