@@ -262,7 +262,8 @@ class StreamTaskMetrics(_WireStats):
     :param watermark: how far event time has come in milliseconds since the epoch; None before anything is known of it
     :param state_pages: the number of pages of its state at rest
     :param state_bytes: their size
-    :param waiting_keys: how many keys have timers that wait for event time; None where that was not counted, as while event time moves
+    :param waiting_keys: how many keys have timers that wait for event time; None where that was not counted, as while event time
+        moves
     :param values: what its functions have counted, by the names of the metrics; a distribution is an object with ``count``,
         ``sum``, ``min`` and ``max``. They count for statistics only: after a restart they begin anew
     """

@@ -47,8 +47,8 @@ def waiting_texts(operators: Iterable[StreamOperatorMetrics]) -> list[str]:
     :return: a sentence for each that has timers of event time
     """
     return [
-        f"{operator.name}: event time stands at {_event_time(operator.watermark)}, and the timers of {operator.waiting_keys} keys wait:"
-        " an input that it reads has not ended, such as a relation whose tables have no connectors, or that stays open"
+        f"{operator.name}: event time stands at {_event_time(operator.watermark)}, and the timers of {operator.waiting_keys} keys"
+        " wait: an input that it reads has not ended, such as a relation whose tables have no connectors, or that stays open"
         for operator in operators
         if operator.waiting_keys
     ]

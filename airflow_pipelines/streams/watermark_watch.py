@@ -64,7 +64,9 @@ def _message(name: str, seconds: int, combination: Combination, inputs: dict[obj
     waits_for = ", ".join(inputs.get(each, str(each)) for each in held_back_by)
     begin = f"Event time of {name} has stood still for {seconds} s: it waits for {waits_for}, "
     if any(combination.is_idle(each) for each in held_back_by):
-        return f"{begin}idle, while all other inputs have ended. It goes on when elements come there, or with the end of that input."
+        return (
+            f"{begin}idle, while all other inputs have ended. It goes on when elements come there, or with the end of that input."
+        )
     return (
         f"{begin}while other inputs are ahead. If that input may be without elements for a while, add with_idleness(...) to its"
         " WatermarkStrategy."

@@ -343,3 +343,28 @@ def test_connectors_of_the_sql_text_are_checked(sessions: SparkSessions) -> None
 def test_what_the_author_should_know(compiled: Callable[..., Program]) -> None:
     program = compiled(streams("env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)\nsource.print()"), "")
     assert ["STREAMING mode" in warning.message for warning in program.warnings] == [True]
+
+
+def test_a_relation_ends_with_all_connectors_of_its_tables(compiled: Callable[..., Program]) -> None:
+    connector = """'append_only' = 'true', 'connectors' = '[{"name": "in", "transport": {"name": "file_input", "config":
+        {"path": "/f"}}, "format": {"name": "json"}}]'"""
+    sql = f"""
+    create table a (x int) with ({connector});
+    create table b (x int) with ({connector});
+    create table pushed (x int) with ('append_only' = 'true');
+    create view both as select x from a union all select x from b;
+    create view also as select x from both union all select x from pushed;
+    """
+    reads = [("a", ""), ("pushed", ""), ("both", ""), ("also", ""), ("a", ", stays_open=True")]
+    lines = [f'env.from_relation("{name}"{more}).uid("{number}").print()' for number, (name, more) in enumerate(reads)]
+    program = compiled(streams("\n".join(lines)), sql)
+    assert program.streams is not None
+    assert [each.ends_with for each in program.streams.inputs] == [("a.in",), (), ("a.in", "b.in"), (), ()]
+    assert set(program.streams.tables) == {"0", "2"}
+    assert {connector.name for connector in program.connectors if connector.relation.startswith("stream source")} == {"end"}
+    timed = compiled(
+        streams(lines[0] + "\n" + lines[2]),
+        sql + "create view timely as select x from a where now() > timestamp '2020-01-01 00:00:00';",
+    )
+    assert timed.streams is not None
+    assert [each.ends_with for each in timed.streams.inputs] == [("a.in",), ()]  # views may follow the clock

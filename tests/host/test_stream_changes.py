@@ -137,6 +137,47 @@ def test_a_relation_that_is_read_for_the_first_time_drops_nothing() -> None:
     assert [(each.uid, each.change) for each in change.operators] == [("customers", OperatorChangeKind.ADDED)]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        (("FileSource", ("/a",)), ("FileSource", ("/b",)), "it reads /b, and its position is one in /a"),
+        (("FileSource", ("/a",)), ("KafkaSource", ("topic a",)), "it was a FileSource and is a KafkaSource"),
+        (("KafkaSource", ("topic a", "topic b")), ("KafkaSource", ("topic b", "topic c")), ""),
+        (("Tap", ()), ("Tap", ()), ""),
+        (("", ()), ("FileSource", ("/b",)), ""),  # it was not written down what it read
+    ],
+)
+def test_a_source_that_reads_something_else_begins_anew_and_what_reads_it_goes_on(
+    before: tuple[str, tuple[str, ...]], after: tuple[str, tuple[str, ...]], reason: str
+) -> None:
+    old = replace(SOURCE, position_kind=before[0], places=before[1])
+    new = replace(SOURCE, fingerprint="other", position_kind=after[0], places=after[1])
+    change = stream_change((KeptOperator(old), *KEPT[1:]), StreamProgram("p", b"", (new, COUNT, SINK)), frozenset())
+    assert (change.dropped, change.fresh_sources) == (({"in"}, {"in"}) if reason else (frozenset(), frozenset()))
+    (operator,) = change.operators
+    kind = OperatorChangeKind.STARTED_ANEW if reason else OperatorChangeKind.MODIFIED
+    assert (operator.change, operator.reason) == (kind, reason)
+    assert (operator.kept_states, operator.dropped_states) == (((), ("its position",)) if reason else (("its position",), ()))
+
+
+def test_what_reads_another_relation_gets_its_contents_and_starts_anew() -> None:
+    old = replace(SOURCE, position_kind="RelationSource", places=("orders",))
+    new = replace(old, places=("visits",), fingerprint="other")
+    program = StreamProgram("p", b"", (new, COUNT, SINK), inputs=(RelationInput("in", "visits", True),))
+    change = stream_change((KeptOperator(old), *KEPT[1:]), program, frozenset())
+    assert (change.fresh_inputs, change.fresh_sources) == ({"in"}, frozenset())
+    assert change.dropped == {"in", "count", "out"}
+
+
+def test_a_relation_with_other_connectors_has_another_end() -> None:
+    inputs = (RelationInput("in", "orders", True, ends_with=("orders.b",)),)
+    change = stream_change(KEPT, StreamProgram("p", b"", (SOURCE, COUNT, SINK), inputs=inputs), frozenset(), {"in"})
+    assert (change.dropped, change.fresh_inputs) == ({"in"}, frozenset())
+    (operator,) = change.operators
+    assert (operator.kept_states, operator.dropped_states) == (("its position",), ("its end",))
+    assert operator.reason == "its relation has other connectors"
+
+
 def test_all_is_dropped_with_the_stream_program() -> None:
     change = stream_change(KEPT, None, frozenset())
     assert change.dropped == {"in", "count", "out"}

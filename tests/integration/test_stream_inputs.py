@@ -101,9 +101,7 @@ def test_a_relation_ends_with_its_connectors_unless_it_stays_open(
     pipeline.stop(force=True, timeout_s=60)
 
 
-def test_a_relation_that_stays_open_says_what_waits(
-    embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path
-) -> None:
+def test_a_relation_that_stays_open_says_what_waits(embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path) -> None:
     (tmp_path / "visits").write_text("a,0\na,1000\nb,5000\n")
     sql = _TABLE.format(path=tmp_path / "visits")
     pipeline = _made(embedded_client, pipeline_name, _OF_RELATION.format(stays_open=True), sql)

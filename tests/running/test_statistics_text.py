@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.contract.stats import PipelineStatistics
-from airflow_pipelines.running.statistics_text import StatisticsText
+from airflow_pipelines.running.statistics_text import StatisticsText, waiting_texts
 
 
 def statistics(processed: int, **others: Any) -> PipelineStatistics:
@@ -42,3 +42,18 @@ def test_the_end_of_time_and_warnings_are_named() -> None:
     found = {"a": {"tasks": [task(2**63 - 1, 0)]}}
     line = StatisticsText().line(statistics(1, stream_metrics=found, warnings=["one", "split 3 is idle"]), 0.0)
     assert line == "1 elements, 0/s, event time at its end, 2 warnings: split 3 is idle"
+
+
+def test_what_waits_for_event_time_is_named_with_its_place() -> None:
+    waiting = {"name": "Count", "tasks": [task(4999, 0) | {"waiting_keys": 2}, task(6000, 0) | {"waiting_keys": 1}]}
+    done = {"name": "Done", "tasks": [task(2**63 - 1, 0) | {"waiting_keys": 0}, task(None, 0)]}
+    far = {"name": "Far", "tasks": [task(2**62, 0) | {"waiting_keys": 1}]}
+    unknown = {"name": "New", "tasks": [task(None, 0) | {"waiting_keys": 1}]}
+    found = statistics(1, stream_metrics={"a": waiting, "b": done, "c": far, "d": unknown}).stream_metrics
+    assert found is not None
+    texts = [text.split(" keys wait")[0] for text in waiting_texts(found.values())]
+    assert texts == [
+        "Count: event time stands at 1970-01-01 00:00:04.999+00:00, and the timers of 3",
+        "Far: event time stands at 4611686018427387904 ms, and the timers of 1",
+        "New: event time stands at its beginning, and the timers of 1",
+    ]

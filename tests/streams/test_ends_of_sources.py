@@ -1,4 +1,4 @@
-"""Event time of every source comes to its end, and no further before: as a script and as in a pipeline, whichever way it is made."""
+"""Event time of every source comes to its end, and no further before: as a script and as in a pipeline, however it is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that are idle when they end, or when others do: what waits comes at the end of all of them, and nothing of them is late."""
+"""Inputs that are idle when they end, or when others do: what waits comes at the end of all, and nothing of them is late."""
 
 from __future__ import annotations
 
@@ -103,9 +103,7 @@ def _windows(stream: DataStream) -> DataStream:
 JOINS: dict[str, Callable[[DataStream, DataStream], DataStream]] = {
     "union": lambda one, other: _windows(one.union(other)),
     "connect": lambda one, other: one.key_by(first).connect(other.key_by(first)).process(_Both()),
-    "broadcast": lambda one, other: one.key_by(first)
-    .connect(other.broadcast(MapStateDescriptor("rules")))
-    .process(_Broadcast()),
+    "broadcast": lambda one, other: one.key_by(first).connect(other.broadcast(MapStateDescriptor("rules"))).process(_Broadcast()),
 }
 
 

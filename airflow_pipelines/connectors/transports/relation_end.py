@@ -54,6 +54,7 @@ class RelationEnd:
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
         """The end, as soon as it has come."""
+        del max_records
         if self._was_told:
             return InputChunk(None, 0, 0, _ENDED, end_of_input=True)
         if not self._have_ended():

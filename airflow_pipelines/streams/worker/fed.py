@@ -16,7 +16,6 @@ from airflow_pipelines.streams.relations import RelationSource
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
 from airflow_pipelines.streams.worker.messages import FeedKind, SourceFeed
 
-
 NO_INPUT = -1
 """The position in a split that has had nothing to read yet."""
 

@@ -64,8 +64,9 @@ class Intake:
             assert self._ports is not None  # noqa: S101 (there is one where there are relations)
             pieces = list(self._ports.elements(feed))
             if any(operator.is_at_end_of(0) for operator in self._operators(feed.uid)):
+                rows = sum(len(piece.values) for piece in pieces)
                 self._warn(
-                    f"{sum(len(piece.values) for piece in pieces)} rows came to {self._names[feed.uid]!r} after its end, with that of"
+                    f"{rows} rows came to {self._names[feed.uid]!r} after its end, with that of"
                     " all connectors of its tables, and are not read: from_relation(..., stays_open=True) keeps it open."
                 )
                 return
