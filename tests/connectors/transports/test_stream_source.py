@@ -199,8 +199,9 @@ def test_one_that_was_never_opened_can_be_closed_and_has_nothing() -> None:
     source.commit({"position": ""})
 
 
-def test_programs_cannot_declare_it() -> None:
-    connector = Connector("source x", "reader", ConnectorDirection.INPUT, "stream_source", {"uid": "x", "kind": "FileSource"})
-    with pytest.raises(InvalidOptionError, match="'stream_source' is what reads the sources of stream programs"):
+@pytest.mark.parametrize("transport", ["stream_source", "stream_end"])
+def test_programs_cannot_declare_it(transport: str) -> None:
+    connector = Connector("source x", "reader", ConnectorDirection.INPUT, transport, {"uid": "x"})
+    with pytest.raises(InvalidOptionError, match=f"'{transport}' belongs to the hidden tables of stream programs"):
         validate(connector, SCHEMA)
     assert isinstance(open_stream_source(connector, SCHEMA, lambda: pytest.fail("started")), StreamSource)
