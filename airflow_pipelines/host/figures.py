@@ -22,7 +22,7 @@ def counters(live: LivePipeline, metrics: PipelineMetrics) -> dict[Counter, floa
     :param live: the pipeline
     :param metrics: its own counters
     """
-    inputs = ((endpoint.name, float(endpoint.metrics.total_records)) for endpoint in live.endpoints.inputs.all)
+    inputs = ((endpoint.name, float(endpoint.metrics.total_records)) for endpoint in live.endpoints.inputs.shown)
     # Those who listen come and go, and each has a name of its own.
     outputs = ((output.name, float(output.metrics.transmitted_records)) for output in live.endpoints.outputs.declared)
     return {
@@ -45,7 +45,7 @@ def figures(live: LivePipeline, metrics: PipelineMetrics, activity: Activity, se
     :returns: the REST API's ``figures``
     """
     now_ms = int(time.time() * 1000)
-    inputs, outputs = live.endpoints.inputs.all, live.endpoints.outputs.declared
+    inputs, outputs = live.endpoints.inputs.shown, live.endpoints.outputs.declared
     endpoints: list[InputEndpoint | OutputEndpoint] = [*inputs, *outputs]
     counted = metrics.counters()
     rate = activity.rate(Measure.PROCESSED, now_ms - int(COARSE_S * 1000))

@@ -9,6 +9,7 @@ from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk
 from airflow_pipelines.engine.storage.connector_state import InputState
 from airflow_pipelines.host.connector_input import ConnectorInput
 from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.program.streams import STREAM_END
 
 Wanted = Callable[[InputEndpoint], bool]
 """Which inputs are meant."""
@@ -49,6 +50,11 @@ class InputEndpoints:
     def all(self) -> list[InputEndpoint]:
         """Every input. Requests may add some meanwhile."""
         return list(self._endpoints.values())
+
+    @property
+    def shown(self) -> list[InputEndpoint]:
+        """Every input that users know of: not those that only say when a relation ends that a stream program reads."""
+        return [endpoint for endpoint in self.all if endpoint.connector is None or endpoint.connector.transport != STREAM_END]
 
     def restore(self, name: str, state: InputState, kept: frozenset[str], relations: frozenset[str]) -> None:
         """Give an input its saved state.

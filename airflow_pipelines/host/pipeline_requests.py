@@ -385,7 +385,7 @@ class PipelineRequests:
                 stalled_s=endpoints.outputs.stalled_s,
                 transaction=transaction,
             ),
-            "inputs": [endpoint.to_wire(errors=errors) for endpoint in endpoints.inputs.all],
+            "inputs": [endpoint.to_wire(errors=errors) for endpoint in endpoints.inputs.shown],
             "outputs": [output.to_wire(errors=errors) for output in endpoints.outputs.all],
             "suspend_error": suspend_error,
             "checkpoint_activity": self._checkpointer.requests.activity(),

@@ -92,6 +92,7 @@ def test_a_relation_ends_with_its_connectors_unless_it_stays_open(
     pipeline = _made(embedded_client, pipeline_name, _OF_RELATION.format(stays_open=False), sql)
     _becomes(pipeline, [("a", 0, 2), ("b", 4000, 1)])
     eventually(lambda: _is_complete(pipeline), 60)
+    assert [each.endpoint_name for each in pipeline.stats().inputs or ()] == ["visits.file"]
     pipeline.stop(force=False, timeout_s=60)
     pipeline.start(timeout_s=120)
     eventually(lambda: _is_complete(pipeline), 60)
