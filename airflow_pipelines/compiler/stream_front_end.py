@@ -200,7 +200,7 @@ def _fingerprints(
         },
         input_connectors={
             **found.input_connectors,
-            **{connector.endpoint: digest({"stream source": connector.transport_config}) for connector in connectors},
+            **{connector.endpoint: _connector_fingerprint(connector, found) for connector in connectors},
         },
         owners={**found.owners, **{connector.endpoint: connector.relation for connector in connectors}},
         operators={
@@ -208,6 +208,14 @@ def _fingerprints(
             for each in streams.operators
         },
     )
+
+
+def _connector_fingerprint(connector: Connector, sql: Fingerprints) -> str:
+    """That of a hidden connector. An end is another one with any change of the connectors that it is the end of."""
+    described: dict[str, object] = {"stream source": connector.transport_config}
+    if connector.transport == STREAM_END:
+        described["connectors"] = [sql.input_connectors[name] for name in connector.transport_config["ends_with"]]
+    return digest(described)
 
 
 def _output_fingerprint(

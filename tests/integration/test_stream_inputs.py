@@ -112,3 +112,23 @@ def test_a_relation_that_stays_open_says_what_waits(embedded_client: PipelineCli
     pipeline.input_json("visits", [{"page": "c", "at": 9000}])
     _becomes(pipeline, [("a", 0, 2), ("b", 4000, 1)])
     pipeline.stop(force=True, timeout_s=60)
+
+
+def test_a_relation_that_had_ended_goes_on_with_another_connector(
+    embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "first").write_text("a,0\nb,5000\n")
+    (tmp_path / "second").write_text("c,1000\nc,9000\n")
+    program = _OF_RELATION.format(stays_open=False)
+    pipeline = _made(embedded_client, pipeline_name, program, _TABLE.format(path=tmp_path / "first"))
+    _becomes(pipeline, [("a", 0, 1), ("b", 4000, 1)])
+    eventually(lambda: _is_complete(pipeline), 60)
+    pipeline.stop(force=False, timeout_s=60)
+    pipeline.modify(sql=_TABLE.format(path=tmp_path / "second"))
+    pipeline.start(bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL, timeout_s=120)
+    (change,) = [each for each in pipeline.pending_change().plan.operators if each.uid == "visits"]
+    assert (change.kept_states, change.dropped_states) == (("its position",), ("its end",))
+    pipeline.approve()
+    _becomes(pipeline, [("a", 0, 1), ("b", 4000, 1), ("c", 0, 1), ("c", 8000, 1)])
+    eventually(lambda: _is_complete(pipeline), 60)
+    assert not pipeline.stats().warnings
