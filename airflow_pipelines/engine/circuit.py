@@ -292,7 +292,7 @@ class Circuit:
         """
         base = self._snapshot
         lacking = {operator.relation for operator in self.operators if self._lacks(operator, base)}
-        if not lacking or not (base.traces or base.states):
+        if not lacking or base.is_initial:
             return frozenset()
         _, snapshot = self._evaluated_anew(lacking, base, None)
         with self._lock:

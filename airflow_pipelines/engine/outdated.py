@@ -37,8 +37,8 @@ def outdated(program: Program, wiring: Wiring, holdings: Holdings, kept: Set[str
     :param holdings: what the snapshot has
     :param kept: the relations that have not changed with the program; of others nothing is used anyway
     """
-    if not holdings.contents and not holdings.states:
-        # Nothing was evaluated yet, so that nothing is missing.
+    if holdings.is_initial:
+        # Nothing is missing where there was nothing yet.
         return Outdated()
     tables, views = program.tables, program.views.keys()
     same = {name for name, layout in holdings.layouts.items() if wiring.layouts.get(name) == layout}

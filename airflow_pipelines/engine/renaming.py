@@ -21,7 +21,7 @@ def renamed_relations(
     :param before: the view's name there
     :param new: the new program
     :param after: its name there
-    :param holdings: what was saved
+    :param holdings: what was saved. Where that is nothing, the contents are empty, or steps of the old program lead to them
     :param kept: the relations that have not changed with the program
     :returns: the new name of each relation by its old one; None when the view is planned in another way, or something was not saved
     """
@@ -39,7 +39,7 @@ def renamed_relations(
         if _text(old_stage).replace(f"{before}{INTERNAL}", f"{after}{INTERNAL}") != _text(new_stage):
             return None
         wanted = old.kept | ({old_stage.relation} if new_stage.relation in new.kept else set())
-        if not is_held(operators[old_stage.relation], wanted, holdings, same):
+        if not holdings.is_initial and not is_held(operators[old_stage.relation], wanted, holdings, same):
             return None
     return names
 

@@ -43,6 +43,14 @@ class Holdings:
     layouts: Mapping[str, str] = field(default_factory=dict)
     noted: frozenset[str] | None = frozenset()
 
+    @property
+    def is_initial(self) -> bool:
+        """Whether no step was evaluated, so that all contents are empty: each step leaves some, be they without rows.
+
+        What a stream program keeps may be there before.
+        """
+        return not self.contents
+
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> Holdings:
         """What the snapshot has that a manifest describes."""
@@ -85,6 +93,11 @@ class Snapshot:
     waterlines: Waterlines = field(default_factory=dict)
     layouts: Mapping[str, str] = field(default_factory=dict)
     canonical_form: int = CANONICAL_FORM
+
+    @property
+    def is_initial(self) -> bool:
+        """Whether no step was evaluated, see :attr:`Holdings.is_initial`."""
+        return not self.traces
 
     def flush(self, store: BatchStore) -> Snapshot:
         """The same contents with every row in files of ``store``."""
