@@ -182,18 +182,24 @@ class LivePipeline:
             return StreamedChanges(frame, trace.rows)
         return ChangesInMemory(shown(collected(frame), frame.schema))
 
-    def send_contents(self, listener: Listener) -> None:
-        """Give an attached listener the rows of its relation, before the changes of any further step.
+    def begin_stream(self, listener: Listener, *, send_snapshot: bool) -> None:
+        """Give an attached listener what comes before the changes of any further step: the rows of its relation, or the changes
+        that led to these while nobody could listen.
 
-        When these cannot be evaluated, its stream ends: a listener without them would take the changes for the whole.
+        When they cannot be read, its stream ends: a listener without them would take the changes for the whole.
 
-        :param listener: one that waits for a snapshot
+        :param listener: one that was attached between two steps
+        :param send_snapshot: whether it waits for a snapshot
         """
+        outputs = self.endpoints.outputs
         try:
-            self.endpoints.outputs.tell(self.relation_contents(listener.view), [listener], snapshot=True)
+            if send_snapshot:
+                outputs.tell(self.relation_contents(listener.view), [listener], snapshot=True)
+            else:
+                outputs.tell_first(listener)
         except Exception as error:  # noqa: BLE001  the request has been answered; the pipeline goes on
             self.log.failure("egress of %s: its contents cannot be sent", listener.view, cause=error)
-            self.endpoints.outputs.listeners.remove(listener)
+            outputs.listeners.remove(listener)
 
     def kept_operators(self) -> tuple[KeptOperator, ...]:
         """The operators of the stream program, and what they kept at the newest checkpoint."""

@@ -122,6 +122,7 @@ class Opening:
         if saved is None:
             self._log.info("nothing saved: starting from scratch")
             live.endpoints.open_outputs(frozenset(), frozenset(), 0, self._metrics.initial_start_time)
+            self._await_listeners(live)
             live.start_empty()
         else:
             self._resume(live, saved)
@@ -130,6 +131,7 @@ class Opening:
         self._state.check()
         live.endpoints.start_outputs()
         live.endpoints.inputs.start()
+        live.endpoints.outputs.let_listen()
         return live
 
     def close_parts(self) -> None:
@@ -316,6 +318,7 @@ class Opening:
         recovery.restore(saved, plan)
         self._state.check()
         if not plan.diff.is_empty:
+            self._await_listeners(live)
             self._bootstrap(recovery, plan)
         if live.durability.journals and (saved.records or not plan.diff.is_empty):
             save_recovery_point(live)
@@ -339,6 +342,11 @@ class Opening:
             return saved_operators(saved.base.contents.snapshot, self.durability.batches)
         program = front_end_for(saved.program.source, self._sessions).compile(saved.program.source)
         return () if program.streams is None else tuple(map(KeptOperator, program.streams.operators))
+
+    def _await_listeners(self, live: LivePipeline) -> None:
+        """Keep what comes out from now on for those who listen before a pipeline that starts paused is resumed."""
+        if self._state.desired is RuntimeStatus.PAUSED:
+            live.endpoints.outputs.await_listeners()
 
     def _bootstrap(self, recovery: Recovery, plan: BootstrapPlan) -> None:
         """Evaluate what is new, and give outputs what they are to have of it."""

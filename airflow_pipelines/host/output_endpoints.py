@@ -48,6 +48,8 @@ class OutputEndpoints:
         self._by_name: dict[str, OutputEndpoint] = {}
         self._has_delivered = False
         self._processed = (0, 0)
+        self._awaits_listeners = False
+        self._first: list[tuple[int, Mapping[str, Batch]]] = []
         self.listeners = Listeners()
         self.change_logs = ChangeLogs()
 
@@ -101,10 +103,16 @@ class OutputEndpoints:
 
     def has_consumers(self, relation: str) -> bool:
         """Whether an output or a listener takes the deltas of a relation."""
+        if self._awaits_listeners:
+            return True
         return any(output.view == relation for output in self._by_name.values()) or bool(self.listeners.of(relation))
 
     def deliver(self, step: int, deltas: Mapping[str, Batch]) -> None:
         """Give one step's deltas to the outputs, listeners and followers of their relations."""
+        if self._awaits_listeners:
+            self._first.append((step, deltas))
+        else:
+            self._first.clear()
         self.change_logs.add(step, deltas)
         for relation, delta in deltas.items():
             if delta.rows == 0:
@@ -148,10 +156,37 @@ class OutputEndpoints:
             part = self._part(output.view, step, epoch, delta, program)
             output.write(part, self._in_order(part, output.key))
 
+    def await_listeners(self) -> None:
+        """Keep what is delivered for listeners, until :meth:`let_listen`: nobody can be one yet."""
+        self._awaits_listeners = True
+
+    def let_listen(self) -> None:
+        """Listeners may come. Those that do before another step, or :meth:`forget_first`, are to get what was kept."""
+        self._awaits_listeners = False
+
+    def forget_first(self) -> None:
+        """Who listens from now on gets what comes from now on."""
+        self._first.clear()
+
+    def has_first(self, relation: str) -> bool:
+        """Whether there are changes that a listener of a relation is to get first, see :meth:`tell_first`."""
+        return any(relation in deltas for _, deltas in self._first)
+
     def attach(self, listener: Listener) -> None:
         """Give a listener the deltas of all steps from now on."""
         self._tell_processed(listener.metrics)
         self.listeners.add(listener)
+
+    def tell_first(self, listener: Listener) -> None:
+        """Give a listener the changes of its relation that were made before anybody could listen, if no step came since.
+
+        :param listener: one that was attached between two steps
+        """
+        for step, deltas in self._first:
+            delta = deltas.get(listener.view)
+            if delta is not None and delta.rows:
+                part = self._part(listener.view, step, self._epoch, delta, self._program)
+                self.tell(self._in_order(part, listener.key)(), [listener], snapshot=False)
 
     def tell(self, changes: Changes, listeners: list[Listener], *, snapshot: bool) -> None:
         """Give changes of a relation to listeners of it, chunk by chunk.

@@ -151,7 +151,7 @@ class PipelineRequests:
         """Attach a listener. Returns when it is attached, so that its client can read while its queue is filled.
 
         :param listener: where the changes go
-        :param send_snapshot: whether the relation's contents come first; then it is attached between two steps
+        :param send_snapshot: whether the relation's contents come first
         """
         live = self.serving()
         attached: Future[None] = Future()
@@ -160,8 +160,7 @@ class PipelineRequests:
             live.endpoints.outputs.attach(listener)
             # Contents that are larger than the queue wait for the client, who reads only when this request is answered.
             attached.set_result(None)
-            if send_snapshot:
-                live.send_contents(listener)
+            live.begin_stream(listener, send_snapshot=send_snapshot)
 
         def attach_between_steps() -> None:
             self.serving()
@@ -176,7 +175,7 @@ class PipelineRequests:
         if self._transactions.after_commit(attach):
             # Whoever comes in the middle of a transaction gets nothing of it.
             return
-        if not send_snapshot:
+        if not send_snapshot and not live.endpoints.outputs.has_first(listener.view):
             # Deltas of the steps from now on need no consistent cut.
             attach()
             return

@@ -96,6 +96,8 @@ class StepLoop:
         live, running = self._live, desired is RuntimeStatus.RUNNING
         live.endpoints.inputs.release_labels()
         live.endpoints.inputs.set_active(running)
+        if running:
+            live.endpoints.outputs.forget_first()
         self._state.record(desired)
         self._intake.set_open(running)
 
