@@ -131,7 +131,8 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
 
         :param token: a completion token
         :returns: ``COMPLETE`` or ``IN_PROGRESS``
-        :raises PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart
+        :raises PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart; with the code
+            ``OutputFailed`` when an output has failed that had something of it to deliver
         """
         return self._token_status(token, idempotent=True)
 
@@ -145,7 +146,8 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         :param timeout_s: seconds to wait at most; None waits without limit
         :param checkpoint: whether to wait until no kill can lose it; takes a checkpoint where that is needed
         :raises PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart; with the code
-            ``CheckpointFailed`` when the checkpoint could not be written
+            ``CheckpointFailed`` when the checkpoint could not be written, and with ``OutputFailed`` when an output has failed that
+            had something of it to deliver: the message says which and why. The rows are in the pipeline then
         :raises PipelineFailedError: when the pipeline stops meanwhile; with its error
         :raises PipelineTimeoutError: when time is up
         """
@@ -246,7 +248,8 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
 
         :param force_stop: whether to stop the pipeline by force afterwards, without a checkpoint
         :param timeout_s: seconds to wait at most; None waits without limit
-        :raises RuntimeError: when the pipeline is paused or stopped, so that it processes nothing, or stops with an error meanwhile
+        :raises RuntimeError: when the pipeline is paused or stopped, so that it processes nothing, or stops with an error
+            meanwhile, or when an output has failed, which delivers nothing more
         :raises PipelineTimeoutError: when time is up
         """
         last = "nothing"
@@ -259,11 +262,17 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
                 return None
             if status not in _PROCESSING:
                 raise PipelineFailedError(f"pipeline {self.name!r} cannot come to completion in status {status}")
-            metrics = self._metrics_when_ready()
-            if metrics is None:
+            statistics = self._statistics_when_ready()
+            if statistics is None:
                 return None
+            metrics = self._global_metrics(statistics)
             last = f"{_progress(metrics)}, {last}"
-            return True if self._is_complete(metrics) else None
+            if self._is_complete(metrics):
+                return True
+            if failed := statistics.failed_outputs:
+                reasons = "; ".join(f"output {name} has failed: {reason}" for name, reason in failed.items())
+                raise PipelineFailedError(f"pipeline {self.name!r} cannot come to completion: {reasons}")
+            return None
 
         what = f"pipeline {self.name!r} to complete its inputs"
         wait_until(complete, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=COMPLETION_POLL_S)
@@ -359,15 +368,20 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         answer = self.client.get(self._path("completion_status"), params=params, idempotent=idempotent)
         return CompletionTokenStatus(answer["status"])
 
-    def _metrics(self, *, idempotent: bool = True) -> GlobalPipelineMetrics:
-        metrics = PipelineStatistics.from_dict(self.client.get(self._path("stats"), idempotent=idempotent)).global_metrics
-        if metrics is None:
-            raise PipelineFailedError(f"pipeline {self.name!r} gives no global metrics")
-        return metrics
+    def _statistics(self, *, idempotent: bool = True) -> PipelineStatistics:
+        return PipelineStatistics.from_dict(self.client.get(self._path("stats"), idempotent=idempotent))
 
-    def _metrics_when_ready(self) -> GlobalPipelineMetrics | None:
+    def _global_metrics(self, statistics: PipelineStatistics) -> GlobalPipelineMetrics:
+        if statistics.global_metrics is None:
+            raise PipelineFailedError(f"pipeline {self.name!r} gives no global metrics")
+        return statistics.global_metrics
+
+    def _metrics(self, *, idempotent: bool = True) -> GlobalPipelineMetrics:
+        return self._global_metrics(self._statistics(idempotent=idempotent))
+
+    def _statistics_when_ready(self) -> PipelineStatistics | None:
         try:
-            return self._metrics(idempotent=False)
+            return self._statistics(idempotent=False)
         except PipelineAPIError as error:
             # It may just have gone down or not be up yet: the next look at its status tells which.
             if error.status_code == 503:

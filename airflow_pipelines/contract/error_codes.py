@@ -68,6 +68,7 @@ class ErrorCode(StrEnum):
     NO_TRANSACTION_IN_PROGRESS = "NoTransactionInProgress"
     NO_PIPELINE_MONITOR_EVENTS_AVAILABLE = "NoPipelineMonitorEventsAvailable"
     ORIGIN_NOT_ALLOWED = "OriginNotAllowed"
+    OUTPUT_FAILED = "OutputFailed"
     PARSE_ERRORS = "ParseErrors"
     PAYLOAD_TOO_LARGE = "PayloadTooLarge"
     PIPELINE_INTERACTION_NOT_DEPLOYED = "PipelineInteractionNotDeployed"

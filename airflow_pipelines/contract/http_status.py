@@ -98,6 +98,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.TRANSACTION_IN_PROGRESS,
     ),
     HTTPStatus.GONE: (
+        ErrorCode.OUTPUT_FAILED,
         ErrorCode.PIPELINE_RESTARTED,
         ErrorCode.TERMINATING,
         ErrorCode.UNKNOWN_ENDPOINT_IN_COMPLETION_TOKEN,

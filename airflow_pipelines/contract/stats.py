@@ -339,6 +339,11 @@ class PipelineStatistics(_WireStats):
     bootstrap_progress: dict[str, int] | None = None
 
     @property
+    def failed_outputs(self) -> dict[str, str]:
+        """Why outputs cannot go on, by their names. They deliver nothing before a restart of the pipeline."""
+        return {str(output.endpoint_name): output.fatal_error for output in self.outputs or () if output.fatal_error is not None}
+
+    @property
     def stream_state_bytes(self) -> int:
         """The size of the state of the stream program's operators at rest."""
         return sum(operator.state_bytes for operator in (self.stream_metrics or {}).values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from airflow_pipelines.engine.schema import RelationSchema
@@ -62,6 +62,20 @@ class Program:
     def hidden_relations(self) -> frozenset[str]:
         """The tables and views that its stream program consists of, which are nobody else's."""
         return frozenset() if self.streams is None else self.streams.hidden_relations
+
+    def relations_behind(self, view: str, until: Set[str] = frozenset()) -> frozenset[str]:
+        """The relations that a view is computed from: those that it reads, and those behind these.
+
+        :param view: the view
+        :param until: views behind which nothing is looked for; they are not among the result
+        """
+        found: set[str] = set()
+        waiting = [view]
+        while waiting:
+            further = set(self.views[waiting.pop()].reads) - found - until
+            found |= further
+            waiting += further & self.views.keys()
+        return frozenset(found)
 
     @property
     def shown_relations(self) -> frozenset[str]:

@@ -196,21 +196,9 @@ class _Sources:
         return sorted(
             (view, name)
             for view in views
-            for name in self._tables_behind(view, views | readable)
+            for name in self.program.relations_behind(view, views | readable) & tables.keys()
             if name not in self.fresh_tables | self.program.hidden_relations and not tables[name].materialized
         )
-
-    def _tables_behind(self, view: str, others: Set[str]) -> set[str]:
-        """The tables that a view reads, itself or through views that are not among ``others``."""
-        tables: set[str] = set()
-        seen, waiting = {view}, [view]
-        while waiting:
-            reads = self.program.views[waiting.pop()].reads
-            tables |= {name for name in reads if name in self.program.tables}
-            further = {name for name in reads if name in self.program.views} - others - seen
-            seen |= further
-            waiting += further
-        return tables
 
 
 def compared(old: Program, new: Program) -> PipelineDiff:

@@ -1,4 +1,4 @@
-"""How far all outputs have delivered, where some of them keep changes for a while or deliver them later."""
+"""How far all outputs have delivered, where some of them keep changes for a while, deliver them later, or have failed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,35 @@ class Mark:
 
 
 class Deliveries:
-    """Marks of the steps whose changes some output has not delivered. Used by the pipeline's thread only."""
+    """Marks of the steps whose changes some output has not delivered, and what failed ones do not deliver.
+
+    Changed by the pipeline's thread only.
+    """
 
     def __init__(self) -> None:
         self._marks: list[Mark] = []
+        self._losses: dict[str, Mapping[InputEndpoint, int]] = {}
+        self.is_serving = False
+        """Whether the pipeline has been opened, so that what its inputs bring can be told from what they had brought before."""
+
+    @property
+    def losses(self) -> Mapping[str, Mapping[InputEndpoint, int]]:
+        """The outputs that have failed before all was delivered, each with how many records of each input its target has all of.
+
+        May be read by any thread.
+        """
+        return self._losses
+
+    def lose(self, output: str, step: int, completed: Mapping[InputEndpoint, int]) -> None:
+        """An output has failed.
+
+        :param output: its name
+        :param step: the oldest step of which its target does not get all
+        :param completed: how many records of each input all outputs have delivered; none of a later step are
+        """
+        before = [mark for mark in self._marks if mark.step < step]
+        records = before[-1].records if before else completed
+        self._losses = {**self._losses, output: records if self.is_serving else {}}
 
     def forget(self) -> None:
         """No output keeps anything."""

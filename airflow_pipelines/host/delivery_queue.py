@@ -153,7 +153,7 @@ class DeliveryQueue:
     def oldest_step(self) -> int | None:
         """The oldest step that waits."""
         with self._condition:
-            return self._parts[0].step if self._parts else None
+            return self._parts[0].first_step if self._parts else None
 
     @property
     def is_full(self) -> bool:

@@ -162,6 +162,10 @@ class InputEndpoints:
         """How many records of each input steps have taken."""
         return {endpoint: endpoint.metrics.processed_records for endpoint in self.all}
 
+    def completed(self) -> dict[InputEndpoint, int]:
+        """How many records of each input all outputs have delivered everything of."""
+        return {endpoint: endpoint.metrics.completed_records for endpoint in self.all}
+
     def complete(self) -> None:
         """All outputs of everything consumed so far have been delivered."""
         for endpoint in self.all:

@@ -24,8 +24,10 @@ from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.deliveries import Deliveries
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.endpoints import Endpoints
+from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.kept_operators import running_operators
 from airflow_pipelines.host.listeners import Listener
+from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.rejected_rows import report_rejected
@@ -34,6 +36,7 @@ from airflow_pipelines.host.step_input import Consumption, StepInput
 from airflow_pipelines.host.stream_changes import KeptOperator
 from airflow_pipelines.host.transactions import Transaction
 from airflow_pipelines.program.identity import ProgramIdentity
+from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 
@@ -161,7 +164,14 @@ class LivePipeline:
             self.complete()
 
     def complete(self) -> None:
-        """Count what has been delivered: everything processed so far, but for what outputs keep."""
+        """Count what has been delivered: everything processed so far, but for what outputs keep.
+
+        Outputs that have failed do not hold up the others; what they do not deliver is noted.
+        """
+        for output in self.endpoints.outputs.declared:
+            lost = output.find_lost()
+            if lost is not None and output.name not in self.deliveries.losses:
+                self.deliveries.lose(output.name, lost, self.endpoints.inputs.completed())
         first_kept = self.endpoints.outputs.first_kept
         if first_kept is not None:
             mark = self.deliveries.reached(self.endpoints.mark(self.circuit.snapshot.step, self.metrics.counters()), first_kept)
@@ -173,6 +183,21 @@ class LivePipeline:
         self.metrics.complete()
         counters = self.metrics.counters()
         self.endpoints.count_delivered(counters.completed_records, counters.completed_steps)
+
+    def failed_outputs(self, endpoint: InputEndpoint, records: int) -> list[OutputEndpoint]:
+        """The outputs that have failed, and whose targets do not get all that follows from the first records of an input.
+
+        :param endpoint: the input
+        :param records: how many of its records
+        """
+        return [
+            output
+            for output in self.endpoints.outputs.declared
+            if (lost := self.deliveries.losses.get(output.name)) is not None
+            and records > lost.get(endpoint, 0)
+            # The system view has rows of any table.
+            and not self.program.relations_behind(output.view).isdisjoint({endpoint.table, SYSTEM_VIEW})
+        ]
 
     def relation_contents(self, relation: str) -> Changes:
         """The rows of a relation as the inserts that lead to them."""

@@ -132,6 +132,7 @@ class Opening:
         live.endpoints.start_outputs()
         live.endpoints.inputs.start()
         live.endpoints.outputs.let_listen()
+        live.deliveries.is_serving = True
         return live
 
     def close_parts(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,7 @@ class OutputEndpoint:
         self.health = Health()
         self.missing_since: int | None = None
         """The first step that the target misses, because the output had failed and too much had to wait."""
+        self._lost_since: int | None = None
         self._services = services
         self._log = services.log
         self._queue: DeliveryQueue | None = None
@@ -159,17 +160,22 @@ class OutputEndpoint:
         if self.health.fatal is None:
             self._sink.write(part, changes)
         if self._queue is None and self.health.fatal is not None:
-            self._misses(part.step)
+            self._misses(part.first_step)
 
     def _misses(self, step: int) -> None:
         """A target that gets each step at once has not got one."""
         if self.missing_since is None:
             self.missing_since = step
+        if self._lost_since is None:
+            self._lost_since = step
 
     def _keep_for_next_start(self, queue: DeliveryQueue, part: StepChanges) -> None:
         """Have changes wait although nobody delivers them now, as far as there is room: the pipeline goes on."""
         if self.missing_since is None:
             queue.put(part)
+        if self._lost_since is None:
+            oldest = queue.oldest_step
+            self._lost_since = part.first_step if oldest is None else oldest
         if queue.is_full and self.missing_since is None:
             self.missing_since = queue.oldest_step
             records = queue.clear()
@@ -200,13 +206,27 @@ class OutputEndpoint:
 
     @property
     def first_kept(self) -> int | None:
-        """The oldest step with changes that were not delivered, and will be in this run; None when there is none."""
-        if self.health.fatal is not None:
-            return None
+        """The oldest step with changes that were not delivered, and are waited for; None when there is none."""
+        return None if self._lost_since is not None else self._oldest_undelivered
+
+    @property
+    def _oldest_undelivered(self) -> int | None:
         queued = None if self._queue is None else self._queue.oldest_step
         if queued is not None:
             return queued
         return self._buffer.first_step if self.has_buffered and self._buffer is not None else None
+
+    def find_lost(self) -> int | None:
+        """Find out whether the target does not get something in this run, because the output has failed.
+
+        What the output has not delivered counts as kept until this has been called after its failure, which may happen at any
+        time, so that nobody takes it for delivered.
+
+        :returns: the oldest step of that; None when there is none
+        """
+        if self._lost_since is None and self.health.fatal is not None:
+            self._lost_since = self._oldest_undelivered
+        return self._lost_since
 
     @property
     def has_buffered(self) -> bool:
@@ -256,10 +276,10 @@ class OutputEndpoint:
         buffer = self._buffer
         if buffer is None or not buffer.batches:
             return
-        delta = buffer.take()
+        first_step, delta = buffer.first_step, buffer.take()
         self._count_buffered(buffer)
         if delta.rows:
-            part = part_of(buffer.last_step, delta)
+            part = replace(part_of(buffer.last_step, delta), since=first_step)
             self.write(part, lambda: part.in_order(self._services.session, self.key))
 
     def _count_buffered(self, buffer: OutputBuffer) -> None:
@@ -348,6 +368,16 @@ class OutputEndpoint:
             f"{queue.records} changes wait for the target, and no more may (max_queued_records, max_queued_bytes): the pipeline "
             "takes no input until some were delivered."
         )
+
+    @property
+    def loss(self) -> str:
+        """Which output has failed, why, and what becomes of what its target has not got."""
+        missing = self.missing_since
+        if missing is None:
+            then = "What it has not got waits, and comes first after a restart of the pipeline, once the target is put right."
+        else:
+            then = self._missing(missing)
+        return f"output {self.name} has failed: {self.health.fatal}. {then}"
 
     def _written(self, records: int, size_bytes: int) -> None:
         self.metrics.transmitted_records += records

@@ -124,7 +124,8 @@ class PipelineRequests:
         :param text: the token
         :param checkpoint: whether it is complete only when no kill can lose what it stands for; takes a checkpoint where needed
         :returns: status, step, and whether what it stands for is durable
-        :raises Problem: for a token that cannot be used, without storage, or when the checkpoint failed
+        :raises Problem: for a token that cannot be used, without storage, when the checkpoint failed, or when an output has failed
+            before it had delivered what the token stands for
         """
         token = CompletionToken.decode(text)
         if (reason := self._failed_attempts.get(token.incarnation)) is not None:
@@ -140,6 +141,13 @@ class PipelineRequests:
         if endpoint is None:
             raise Problem(ErrorCode.UNKNOWN_ENDPOINT_IN_COMPLETION_TOKEN, f"There is no connector {token.endpoint} (any more).")
         done = endpoint.metrics.completed_records >= token.records
+        if done and (failed := live.failed_outputs(endpoint, token.records)):
+            raise Problem(
+                ErrorCode.OUTPUT_FAILED,
+                "What the token stands for is in the pipeline, and is not delivered in this run: "
+                + " ".join(output.loss for output in failed),
+                {"outputs": {output.name: output.health.fatal for output in failed}},
+            )
         durable = done and endpoint.metrics.durable_records >= token.records
         if done and checkpoint and not durable:
             self._checkpointer.make_durable(live)
@@ -372,7 +380,7 @@ class PipelineRequests:
         counters = self._metrics.counters()
         bootstrapping = self._state.is_bootstrapping
         ended = endpoints.inputs.all_ended and counters.completed_records == counters.input_records
-        complete = ended and not bootstrapping and not live.streams_have_end_to_show
+        complete = ended and not bootstrapping and not live.streams_have_end_to_show and not live.deliveries.losses
         state = "Running" if self._state.is_running else "Paused"
         transaction = self._transactions.to_wire() | {"commit_progress": self._commit_progress()}
         suspend_error = self._suspend_error()

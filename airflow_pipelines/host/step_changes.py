@@ -29,12 +29,20 @@ class StepChanges:
         the number of that one, and the epoch of another run
     :param delta: rows with weights
     :param columns: those to show
+    :param since: of the changes of several steps the first one, None of those of one. It is not stored: what waits over a restart
+        is waited for as a whole
     """
 
     step: int
     epoch: int
     delta: Batch
     columns: tuple[str, ...]
+    since: int | None = None
+
+    @property
+    def first_step(self) -> int:
+        """The oldest step whose changes these are."""
+        return self.step if self.since is None else self.since
 
     @property
     def number(self) -> int:

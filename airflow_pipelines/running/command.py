@@ -116,6 +116,9 @@ def _run(client: PipelineClient, wanted: Wanted, options: RunOptions, console: C
         _fail(f"pipeline {wanted.name!r} stopped with an error: {message}")
     for text in following.what_waits() if end is End.COMPLETE else ():
         person.tell(text)
+    if end is End.UNDELIVERED:
+        reasons = "; ".join(f"output {name} has failed: {reason}" for name, reason in following.failed_outputs.items())
+        _fail(f"pipeline {wanted.name!r} runs on, but delivers nothing more there: {reasons}")
     if end is End.COMPLETE and not options.stays_up:
         person.tell("All inputs have ended: stopping the pipeline with a checkpoint")
         pipeline.stop(force=False)

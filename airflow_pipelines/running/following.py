@@ -5,8 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -32,6 +32,7 @@ class End(Enum):
     COMPLETE = "all inputs have ended, and all is processed"
     STOPPED = "somebody stopped it"
     FAILED = "it stopped with an error"
+    UNDELIVERED = "an output has failed"
 
 
 class Screen(Protocol):
@@ -85,10 +86,12 @@ class Following:
     pipeline: Pipeline
     log: LogLines
     screen: Screen
+    failed_outputs: Mapping[str, str] = field(default_factory=dict)
+    """Why outputs have failed, by their names, once that has ended the following."""
     _next_statistics: float = 0.0
 
     def until_end(self) -> End:
-        """Follow until all inputs have ended, or the pipeline stops.
+        """Follow until all inputs have ended, an output has failed, or the pipeline stops.
 
         :return: which of them
         :raises PipelinesError: when the service cannot be asked any more
@@ -99,8 +102,8 @@ class Following:
             if status in (PipelineStatus.STOPPED, PipelineStatus.NOT_FOUND):
                 self.last_lines()
                 return End.FAILED if status is PipelineStatus.STOPPED and self.pipeline.deployment_error() else End.STOPPED
-            if self._is_complete():
-                return End.COMPLETE
+            if (end := self._end_of_inputs_or_output()) is not None:
+                return end
             time.sleep(POLL_S)
 
     def what_waits(self) -> list[str]:
@@ -134,17 +137,20 @@ class Following:
             self.screen.line(line)
         return bool(found)
 
-    def _is_complete(self) -> bool:
-        """Show how far the pipeline has come, when it is time to."""
+    def _end_of_inputs_or_output(self) -> End | None:
+        """Show how far the pipeline has come, when it is time to, and find out whether that is as far as it comes."""
         if time.monotonic() < self._next_statistics:
-            return False
+            return None
         self._next_statistics = time.monotonic() + STATISTICS_S
         try:
             statistics = self.pipeline.stats()
         except PipelineAPIError as error:
             if error.status_code != _UNREADY:
                 raise
-            return False
+            return None
         self.screen.progress(statistics)
         metrics = statistics.global_metrics
-        return metrics is not None and bool(metrics.pipeline_complete)
+        if metrics is not None and metrics.pipeline_complete:
+            return End.COMPLETE
+        self.failed_outputs = statistics.failed_outputs
+        return End.UNDELIVERED if self.failed_outputs else None

@@ -150,6 +150,20 @@ def test_a_token_of_an_earlier_incarnation_is_an_error(service: Scripted) -> Non
         pipeline.wait_for_token("x")
 
 
+def test_waits_end_with_an_output_that_has_failed(service: Scripted) -> None:
+    pipeline = pipeline_of(service, up("Running"))
+    service.on("GET pipelines/p/completion_status", problem(410, "OutputFailed", "output v.out has failed: too long"))
+    for ask in (pipeline.wait_for_token, pipeline.completion_token_status):
+        with pytest.raises(PipelineAPIError, match=r"output v\.out has failed: too long"):
+            ask("x")
+    failed = {"endpoint_name": "v.out", "fatal_error": "too long for varchar(5)"}
+    service.on(STATS, metrics(5, 5) | {"outputs": [{"endpoint_name": "v.other", "fatal_error": None}, failed]})
+    with pytest.raises(
+        PipelineFailedError, match=r"cannot come to completion: output v\.out has failed: too long for varchar\(5\)"
+    ):
+        pipeline.wait_for_completion(timeout_s=5)
+
+
 def test_token_status(service: Scripted) -> None:
     pipeline = pipeline_of(service, up("Running"))
     service.on(

@@ -85,3 +85,16 @@ def test_completion_and_idleness(sdk: Sdk, tmp_path: Path) -> None:
     pipeline.stop(force=True)
     with pytest.raises((RuntimeError, sdk.api_error)):
         pipeline.wait_for_completion(timeout_s=10)
+
+
+@pytest.mark.core
+def test_an_output_that_has_failed_is_told_to_those_who_wait(sdk: Sdk, tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    output = {"transport": {"name": "file_output", "config": {"path": str(tmp_path / "taken")}}, "format": {"name": "csv"}}
+    views = f"create materialized view v with ('connectors' = '{json.dumps([output])}') as select x from t;"
+    pipeline = sdk.builder(f"create table t (x int); {views}").create()
+    pipeline.start(timeout_s=START_S)
+    assert pipeline.is_complete(), "there is nothing to deliver"
+    assert sdk.refused(lambda: pipeline.input_json("t", [{"x": 1}], wait=True)) == (410, "OutputFailed")
+    assert not pipeline.is_complete()
+    assert list(pipeline.query("select x from v")) == [{"x": 1}], "the rows are there"

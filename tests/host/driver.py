@@ -99,11 +99,16 @@ class Pipeline:
 
     def ingest(self, table: str, *changes: dict[str, Any], force: bool = False) -> str:
         """Push changes in insert_delete form and wait until they are processed; returns the token."""
+        token = self.push(table, *changes, force=force)
+        self.await_token(token)
+        return token
+
+    def push(self, table: str, *changes: dict[str, Any], force: bool = False) -> str:
+        """Push changes in insert_delete form; returns the token."""
         body = "\n".join(json.dumps(change) for change in changes)
         answer = self.post(f"ingress/{table}", body, format="json", force=force)
         assert answer.status_code == 200, answer.text
         token: str = answer.json()["token"]
-        self.await_token(token)
         return token
 
     def insert(self, table: str, *rows: dict[str, Any]) -> str:
@@ -115,6 +120,16 @@ class Pipeline:
             assert answer.status_code == 202, f"{answer.text}\n{self.log}"
             assert time.monotonic() < deadline, "the token did not complete"
             time.sleep(0.02)
+
+    def await_failed(self, token: str, timeout_s: float = 60) -> dict[str, Any]:
+        """The error of a token that an output cannot deliver any more."""
+        deadline = time.monotonic() + timeout_s
+        while (answer := self.get("completion_status", token=token)).status_code == 202:
+            assert time.monotonic() < deadline, f"the token neither failed nor completed\n{self.log}"
+            time.sleep(0.02)
+        error: dict[str, Any] = answer.json()
+        assert (answer.status_code, error.get("error_code")) == (410, "OutputFailed"), f"{answer.text}\n{self.log}"
+        return error
 
     def await_complete(self, timeout_s: float = 60) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s

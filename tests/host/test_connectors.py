@@ -433,7 +433,7 @@ def test_what_a_file_misses_is_known_after_the_next_start(make: Make, tmp_path: 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(line_output, "_append", full)
-    pipeline.insert("t", {"x": 2})
+    pipeline.await_failed(pipeline.push("t", {"insert": {"x": 2}}))
     [output] = pipeline.stats()["outputs"]
     assert "v.json: No space left on device. The output has ended" in output["fatal_error"]
     monkeypatch.undo()
@@ -455,7 +455,7 @@ def test_two_pipelines_do_not_write_one_file(make: Make, tmp_path: Path) -> None
     first.start()
     first.insert("t", {"x": 1})
     second.start()
-    second.insert("t", {"x": 5})
+    second.await_failed(second.push("t", {"insert": {"x": 5}}))
     wire = second.get("views/v/connectors/out/stats").json()
     assert wire["health"]["status"] == "Unhealthy"
     assert f"{path}: another output writes this file" in wire["fatal_error"]

@@ -79,3 +79,25 @@ def test_how_far_deliveries_are() -> None:
     reached = deliveries.reached(mark(5000), first_kept=4999)
     assert reached is not None
     assert 4000 < reached.step < 4999
+
+
+def test_what_a_failed_output_had_delivered_is_told_from_what_it_has_not() -> None:
+    source = InputEndpoint(f"t.{uuid4()}", "t")
+
+    def mark(step: int) -> Mark:
+        return Mark(step, Counters(processed_records=10 * step), {source: 10 * step})
+
+    deliveries = Deliveries()
+    deliveries.lose("early", 1, {source: 5})
+    deliveries.is_serving = True
+    for step in (1, 2, 3):
+        deliveries.reached(mark(step), first_kept=1)
+    deliveries.lose("in the middle", 3, {source: 0})
+    deliveries.forget()
+    deliveries.lose("all but the last step", 4, {source: 30})
+    assert deliveries.losses == {
+        # Before the pipeline served it is not known what of its inputs was in which step.
+        "early": {},
+        "in the middle": {source: 20},
+        "all but the last step": {source: 30},
+    }

@@ -247,7 +247,7 @@ def test_a_target_from_an_older_backup_is_told_from_the_right_one(make: Make, ta
     pipeline.start()
     until(lambda: output(pipeline)["fatal_error"] is not None, "an error")
     assert "brought back from an older backup" in output(pipeline)["fatal_error"]
-    pipeline.await_token(push(pipeline, 3))
+    pipeline.await_failed(push(pipeline, 3))
     assert target.values == [1]
 
 
@@ -361,10 +361,9 @@ def test_an_output_that_fails_goes_on_with_the_next_start(make: Make, target: Ta
     pipeline = make(program(max_queued_records=3))
     pipeline.start()
     target.refuses = True
-    pipeline.await_token(push(pipeline, 1))
-    until(lambda: output(pipeline)["fatal_error"] is not None, "the failure")
+    pipeline.await_failed(push(pipeline, 1))
     assert "the table was dropped" in output(pipeline)["fatal_error"]
-    pipeline.await_token(push(pipeline, 2))
+    pipeline.await_failed(push(pipeline, 2))
     pipeline.suspend()
     target.refuses = False
     pipeline.start()
@@ -372,7 +371,7 @@ def test_an_output_that_fails_goes_on_with_the_next_start(make: Make, target: Ta
     # More than may wait is given up, and said: the rest of the pipeline is not held up.
     target.refuses = True
     for value in (3, 4, 5, 6):
-        pipeline.await_token(push(pipeline, value))
+        pipeline.await_failed(push(pipeline, value))
     assert "3 changes since step 3, all that may wait, are given up" in pipeline.log
     pipeline.suspend()
     target.refuses = False

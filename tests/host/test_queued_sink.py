@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,6 +108,14 @@ def test_steps_do_not_wait_for_a_slow_target(tmp_path: Path) -> None:
     output.sink.close()
     assert (target.opened, target.closed) == ([False], 1)
     assert output.opened.is_set()
+
+
+def test_the_steps_of_a_buffer_wait_from_its_first_one_on(tmp_path: Path) -> None:
+    output = Output(tmp_path, lambda: Plain(Target()))
+    output.put(replace(part(5, 1, 2), since=3))
+    assert output.queue.oldest_step == 3
+    [kept] = output.queue.kept()[1]
+    assert kept.step == 5
 
 
 def test_a_queue_is_full_until_something_was_delivered(tmp_path: Path) -> None:

@@ -100,3 +100,11 @@ def test_what_is_no_program_is_one_clear_line(service: ServiceDouble, program: P
     assert message in done.output
     assert len(done.output.splitlines()) == 1
     assert service.verbs == []
+
+
+def test_an_output_that_fails_is_named_and_the_pipeline_is_left_up(service: ServiceDouble, program: Path) -> None:
+    service.statistics = {"outputs": [{"endpoint_name": "v.out", "fatal_error": "too long"}]}
+    result = run(program)
+    assert result.exit_code == 1
+    assert "runs on, but delivers nothing more there: output v.out has failed: too long" in result.stderr
+    assert "stop" not in service.verbs

@@ -53,3 +53,8 @@ def test_a_pipeline_that_stops_is_told_from_one_that_fails(service: ServiceDoubl
     end, screen = follow(service)
     assert end is End.FAILED
     assert screen.lines[0] == "alert> (a,700.0)", "what it said last is shown"
+
+
+def test_an_output_that_fails_ends_the_following(service: ServiceDouble) -> None:
+    service.statistics = {"outputs": [{"endpoint_name": "v.out", "fatal_error": "too long"}]}
+    assert follow(service)[0] is End.UNDELIVERED

@@ -94,4 +94,10 @@ class CompletionCondition(RuntimeCondition):
         metrics = answer["global_metrics"]
         if metrics["pipeline_complete"]:
             return Verdict(Outcome.REACHED, "complete", _figures(metrics))
+        failed = {
+            output["endpoint_name"]: output["fatal_error"] for output in answer.get("outputs", ()) if output.get("fatal_error")
+        }
+        if failed:
+            reasons = "; ".join(f"output {name} has failed: {reason}" for name, reason in failed.items())
+            return Verdict(Outcome.FAILED, reasons, {"status": seen.status.name, "failed_outputs": failed, **_figures(metrics)})
         return pending(seen, f"{metrics['total_completed_records']} of {metrics['total_input_records']} records completed")

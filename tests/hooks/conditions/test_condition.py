@@ -150,6 +150,20 @@ def test_completion_follows_the_pipelines_own_word() -> None:
     assert condition.judge(seen(answer=stats(3, 3, complete=True)), None).outcome is Outcome.REACHED
 
 
+def test_an_output_that_has_failed_ends_waits_for_delivery() -> None:
+    outputs = [{"endpoint_name": "v.out", "fatal_error": "too long"}, {"endpoint_name": "v.other", "fatal_error": None}]
+    verdict = CompletionCondition().judge(seen(answer=stats(3, 3) | {"outputs": outputs}), None)
+    assert (verdict.outcome, verdict.message) == (Outcome.FAILED, "output v.out has failed: too long")
+    assert verdict.result["failed_outputs"] == {"v.out": "too long"}
+    # It had nothing to deliver.
+    verdict = CompletionCondition().judge(seen(answer=stats(3, 3, complete=True) | {"outputs": outputs}), None)
+    assert verdict.outcome is Outcome.REACHED
+    refused = PipelineAPIError(410, "OutputFailed", "output v.out has failed: too long")
+    verdict = TokenCondition("t").judge(seen(refusal=refused), None)
+    assert verdict.outcome is Outcome.FAILED
+    assert "output v.out has failed: too long" in verdict.message
+
+
 @pytest.mark.parametrize(
     ("error", "transient"),
     [

@@ -1,0 +1,135 @@
+"""Outputs that have failed: nobody who waits for a delivery is told that there was one."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.connectors.transports.files import line_output
+from tests.connectors.targets import PLAIN_OUTPUT, TARGETS, Target, registered
+from tests.fixtures.postgresql import Database
+from tests.host.driver import Make, Pipeline
+from tests.host.test_postgres import wait_until
+
+pytestmark = pytest.mark.core
+
+_BUFFER = {"enable_output_buffer": True, "max_output_buffer_size_records": 2}
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    """The target of outputs that deliver from a queue."""
+    TARGETS["one"] = made = Target()
+    with registered(PLAIN_OUTPUT):
+        yield made
+
+
+def _program(*outputs: dict[str, Any]) -> str:
+    return f"""
+CREATE TABLE t (x INT);
+CREATE TABLE other (x INT);
+CREATE VIEW doubled AS SELECT x, 2 * x AS y FROM t;
+CREATE MATERIALIZED VIEW v WITH ('connectors' = '{json.dumps(outputs)}') AS SELECT x FROM doubled WHERE y > 0;
+CREATE MATERIALIZED VIEW others AS SELECT x FROM other;
+"""
+
+
+def _file(path: Path, **options: Any) -> dict[str, Any]:
+    transport = {"name": "file_output", "config": {"path": str(path)}}
+    return {"name": "file", "transport": transport, "format": {"name": "csv"}, **options}
+
+
+def _inserts(*values: int) -> list[dict[str, Any]]:
+    return [{"insert": {"x": value}} for value in values]
+
+
+def _is_complete(pipeline: Pipeline) -> bool:
+    return bool(pipeline.stats()["global_metrics"]["pipeline_complete"])
+
+
+@pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["", "buffered"])
+def test_a_token_fails_with_an_output_that_delivers_from_a_queue(make: Make, target: Target, buffered: dict[str, Any]) -> None:
+    queued = {"name": "queued", "transport": {"name": "plain_test_output", "config": {"target": "one"}}, **buffered}
+    pipeline = make(_program(queued))
+    pipeline.start()
+    delivered = pipeline.ingest("t", *_inserts(1, 2))
+    assert _is_complete(pipeline)
+    target.refuses = True
+    failed = pipeline.push("t", *_inserts(3, 4))
+    error = pipeline.await_failed(failed)
+    assert "output v.queued has failed: " in error["message"]
+    assert "the table was dropped" in error["details"]["outputs"]["v.queued"]
+    assert "comes first after a restart" in error["message"]
+    assert not _is_complete(pipeline)
+    pipeline.await_token(delivered)
+    # What leads to nothing in the output's view is not held up by it; what comes later is as lost as what came first.
+    pipeline.ingest("other", *_inserts(1))
+    pipeline.await_failed(pipeline.push("t", *_inserts(5, 6)))
+    pipeline.suspend()
+    target.refuses = False
+    pipeline.start()
+    pipeline.ingest("t", *_inserts(7, 8))
+    assert target.values == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert _is_complete(pipeline)
+
+
+@pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["", "buffered"])
+def test_a_token_fails_with_an_output_that_each_step_is_written_to(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffered: dict[str, Any]
+) -> None:
+    pipeline = make(_program(_file(tmp_path / "v.csv", **buffered)))
+    pipeline.start()
+    delivered = pipeline.ingest("t", *_inserts(1, 2))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(line_output, "_append", full)
+    # Of a buffer, two steps are written together.
+    first = pipeline.push("t", *_inserts(3))
+    second = pipeline.push("t", *_inserts(4))
+    for token in (first, second):
+        error = pipeline.await_failed(token)
+        assert "output v.file has failed" in error["message"]
+        assert "No space left on device" in error["message"]
+        assert "the target misses changes from step 2 on" in error["message"]
+    assert not _is_complete(pipeline)
+    pipeline.await_token(delivered)
+    pipeline.ingest("other", *_inserts(1))
+
+
+def test_an_output_that_cannot_be_opened_fails_what_it_has_to_deliver_and_nothing_before(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    pipeline = make(_program(_file(tmp_path / "taken"), _file(tmp_path / "good.csv") | {"name": "good"}))
+    pipeline.start()
+    assert pipeline.stats()["outputs"][0]["fatal_error"] is not None
+    pipeline.ingest("t", *_inserts(-1))
+    assert _is_complete(pipeline), "there was nothing to deliver"
+    assert list(pipeline.await_failed(pipeline.push("t", *_inserts(1)))["details"]["outputs"]) == ["v.file"]
+    assert (tmp_path / "good.csv").read_text() == "1,1\n"
+
+
+def test_a_token_fails_with_rows_that_a_table_of_postgresql_has_no_room_for(make: Make, database: Database) -> None:
+    database.execute("CREATE TABLE kept (name varchar(5) PRIMARY KEY)")
+    output = {
+        "name": "db",
+        "index": "by_name",
+        "transport": {"name": "postgres_output", "config": {"uri": database.url, "table": "kept"}},
+    }
+    pipeline = make(f"""
+CREATE TABLE t (name VARCHAR);
+CREATE VIEW v WITH ('connectors' = '{json.dumps([output])}') AS SELECT name FROM t;
+CREATE INDEX by_name ON v(name);
+""")
+    pipeline.start()
+    pipeline.insert("t", {"name": "ok"})
+    token = pipeline.push("t", {"insert": {"name": "much too long"}}, {"insert": {"name": "fine"}})
+    wait_until(lambda: pipeline.get("completion_status", token=token).status_code != 202, pipeline, "the token ends")
+    assert "output v.db has failed" in pipeline.await_failed(token)["message"]
+    assert database.rows("SELECT name FROM kept") == [("ok",)]
+    assert not _is_complete(pipeline)
