@@ -138,10 +138,14 @@ def test_a_view_over_a_table_without_contents_is_renamed(make: Make, with_checkp
     assert pipeline.query("SELECT k, n FROM grouped ORDER BY k") == _GROUPS
 
 
-@every_shape
-def test_a_pipeline_from_which_everything_was_deleted_starts_again(make: Make, shape: Shape) -> None:
+# What the others show for rows that came and went is not nothing: their streams tell running totals.
+@pytest.mark.parametrize("name", ["sql", "sql over a table without contents", "streams"])
+def test_a_pipeline_from_which_everything_was_deleted_starts_again(make: Make, name: str) -> None:
+    shape = SHAPES[name]
     pipeline = shape.made(make)
     pipeline.program = pipeline.program.replace("'append_only' = 'true'", "'append_only' = 'false'")
+    if shape.streams:
+        pipeline.stream_files = (SourceFile("program.py", _STREAM.replace('("inp")', '("inp", changes=True)')),)
     pipeline.start()
     pipeline.ingest("inp", *({"insert": row} for row in _ROWS))
     pipeline.ingest("inp", *({"delete": row} for row in _ROWS))
