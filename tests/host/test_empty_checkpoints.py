@@ -118,12 +118,9 @@ def test_a_copy_starts_elsewhere(make: Make, tmp_path: Path, shape: Shape) -> No
     shape.check(other)
 
 
-@pytest.mark.parametrize("rows_in_journal", [False, True])
-@pytest.mark.parametrize("with_checkpoint", [False, True])
+@pytest.mark.parametrize(("with_checkpoint", "rows_in_journal"), [(True, False), (True, True), (False, True)])
 def test_a_view_over_a_table_without_contents_is_renamed(make: Make, with_checkpoint: bool, rows_in_journal: bool) -> None:
     """With rows in a checkpoint it takes over what is stored; nothing that came is missing without any, either."""
-    if not with_checkpoint and not rows_in_journal:
-        pytest.skip("nothing is saved")
     pipeline = SHAPES["sql over a table without contents"].made(make)
     pipeline.start()
     if with_checkpoint:
