@@ -193,10 +193,11 @@ class _Sources:
 
     def _unreadable(self, views: Set[str], readable: Set[str]) -> list[tuple[str, str]]:
         tables = self.program.tables
+        known = (views | readable) - tables.keys()
         return sorted(
             (view, name)
             for view in views
-            for name in self.program.relations_behind(view, views | readable) & tables.keys()
+            for name in self.program.relations_behind(view, known) & tables.keys()
             if name not in self.fresh_tables | self.program.hidden_relations and not tables[name].materialized
         )
 
