@@ -9,8 +9,10 @@ from typing import Any
 from airflow.sdk import TaskGroup
 
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
+from airflow_pipelines.operators.base import PipelineOperator
 from airflow_pipelines.operators.change import DeployPipelineOperator
 from airflow_pipelines.operators.lifecycle import DeletePipelineOperator, StartPipelineOperator, StopPipelineOperator
+from airflow_pipelines.operators.outcome import GroupOutcomeOperator
 from airflow_pipelines.sensors.pipeline import PipelineCompletionSensor
 
 _AFTERWARDS = ("stop", "delete")
@@ -31,7 +33,9 @@ def managed_pipeline(
     """Have a pipeline run for the tasks of a ``with`` block: ``deploy`` and ``start`` set it up before them, ``stop`` tears it down
     after them, whether they fail or not. For batch use: load, wait, read the result, and let nothing run on.
 
-    The tear-down fails the DAG run when it fails, and clearing a task of the block clears set-up and tear-down with it.
+    A DAG run whose set-up, block or tear-down has failed is failed, also when somebody marked the task or the run so: what Airflow
+    does not see of that behind a tear-down, the last task, ``outcome``, does. Clearing a task of the block clears set-up and
+    tear-down with it.
 
     :param group_id: the group's name
     :param pipeline_name: the pipeline
@@ -61,8 +65,14 @@ def managed_pipeline(
         deploy = DeployPipelineOperator(task_id="deploy", **common, **program)
         start = StartPipelineOperator(task_id="start", bootstrap_policy=bootstrap_policy, **common)
         stop = StopPipelineOperator(task_id="stop", **common)
-        deploy >> start.as_setup() >> first  # type: ignore[no-untyped-call]
-        last >> stop.as_teardown(setups=start, on_failure_fail_dagrun=True)
+        setups = [deploy.as_setup(), start.as_setup()]  # type: ignore[no-untyped-call]
+        deploy >> start >> first
+        # With the deployment as a set-up, too: what could not start may come up later, and is stopped; and a task that is cleared
+        # finds a pipeline although an earlier tear-down has deleted it.
+        last >> stop.as_teardown(setups=setups)  # type: ignore[no-untyped-call]
+        tear_downs: list[PipelineOperator] = [stop]
         if afterwards == "delete":
-            delete = DeletePipelineOperator(task_id="delete", **common)
-            stop >> delete.as_teardown(setups=start, on_failure_fail_dagrun=True)
+            tear_downs.append(DeletePipelineOperator(task_id="delete", **common))
+            stop >> tear_downs[-1].as_teardown(setups=setups)  # type: ignore[no-untyped-call]
+        outcome = GroupOutcomeOperator(task_id="outcome", tear_downs=[task.task_id for task in tear_downs])
+        outcome.put_behind(tear_downs[-1], setups=setups)

@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk import TaskGroup, TriggerRule
 
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
+from airflow_pipelines.operators.outcome import GroupOutcomeOperator
 from airflow_pipelines.operators.transaction import CommitTransactionOperator, StartTransactionOperator, UndoTransactionOperator
 
 _ON_FAILURE = ("leave", "undo")
@@ -69,3 +70,5 @@ def pipeline_transaction(
         else:
             undo = UndoTransactionOperator(task_id="undo", transaction=transaction, **common)
             commit >> undo.as_teardown(setups=start)
+            # A run that is marked as failed goes on to the tear-down, and Airflow would call it a success then.
+            GroupOutcomeOperator(task_id="outcome").put_behind(undo, setups=[start])

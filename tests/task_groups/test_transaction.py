@@ -41,6 +41,7 @@ def test_undoing_is_a_tear_down_of_the_start() -> None:
     assert undo.upstream_task_ids == {"load.commit", "load.start"}
     dag.validate_setup_teardown()
     assert not undo.on_failure_fail_dagrun, "the failed task of the load fails the DAG run"
+    assert dag.get_task("load.outcome").upstream_task_ids == {"load.undo", "load.start"}
     assert dag.get_task("after").upstream_task_ids == {"load.commit"}, "what comes after waits for the commit only"
 
 
