@@ -2,7 +2,7 @@
 
 Only files that the store does not have yet are copied, so the cost follows what changed in the hour; outdated copies go. The
 pipeline is one that another DAG deployed with an object store in its storage configuration (student_grades does), and runs; while
-it does not, the runs of this DAG are skipped.
+somebody has it stopped, the runs of this DAG are skipped, and when it has failed or is not there they fail.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ with DAG(
     default_args={"pipeline_name": "{{ params.pipeline }}", "retries": 2, "retry_delay": timedelta(minutes=1)},
     tags=["example", "airflow-pipelines"],
 ) as dag:
-    # soft_fail: a pipeline that is stopped has taken a checkpoint when it stopped, so there is nothing to do.
+    # soft_fail: a pipeline that is stopped has taken a checkpoint when it stopped, so there is nothing to do. One that has failed,
+    # or does not exist, is no reason to skip anything.
     running = PipelineStatusSensor(task_id="running", status="RUNNING", deferrable=True, timeout=60, soft_fail=True)
     # DAGs that read the copies can be scheduled on the asset; the event says which checkpoint it is.
     checkpoint = CheckpointPipelineOperator(task_id="checkpoint", outlets=[Asset("student_grades_checkpoint")])

@@ -22,6 +22,7 @@ from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors
+from airflow_pipelines.operators.dag_test import await_answer, end_task_of_dag_test
 from airflow_pipelines.operators.diff import change_fingerprint, change_xcom, review_xcom
 from airflow_pipelines.operators.request import Answer, check_request, write_request
 from airflow_pipelines.operators.task_memory import TaskMemory
@@ -168,6 +169,11 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         """The hook for the connection."""
         return PipelineHook(self.pipeline_conn_id)
 
+    def on_kill(self) -> None:
+        """The task was cleared or marked: the pipeline goes on waiting."""
+        self.log.info("The task ends, pipeline %s is left as it is", self.pipeline_name)
+        end_task_of_dag_test()
+
     def check_arguments(self) -> None:
         """Check what the rendered arguments came to.
 
@@ -200,7 +206,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
             check_request(context, self, fingerprint)
             # The task goes on in another process: what was shown travels with it.
             wait.kwargs = {"shown": change_xcom(change)}
-            raise
+            return await_answer(context, self, wait)
 
     def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, Any] | None = None) -> Any:
         """Do what the person decided.

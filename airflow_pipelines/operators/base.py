@@ -16,6 +16,7 @@ from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.links.pipeline import PipelineLink
 from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.dag_test import end_task_of_dag_test
 from airflow_pipelines.operators.outlets import tell_outlets
 from airflow_pipelines.operators.template_files import TemplateFilesByUrl
 from airflow_pipelines.operators.waiting import reached_or_deferred
@@ -104,6 +105,7 @@ class PipelineOperator(TemplateFilesByUrl, BaseOperator):
     def on_kill(self) -> None:
         """The task was cleared or marked: the pipeline is left as it is, a retry finds it and goes on from there."""
         self.log.info("The task ends, pipeline %s is left as it is", self.pipeline_name)
+        end_task_of_dag_test()
 
 
 class WaitingPipelineOperator(PipelineOperator):

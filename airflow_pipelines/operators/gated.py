@@ -22,6 +22,7 @@ from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import airflow_errors
+from airflow_pipelines.operators.dag_test import await_answer, end_task_of_dag_test
 from airflow_pipelines.operators.diff import change_fingerprint, change_xcom, changes_something, review_xcom
 from airflow_pipelines.operators.gated_change import APPROVAL, ApprovedChange, GatedChange
 from airflow_pipelines.operators.modification import Modification, check_program_arguments, config_changes
@@ -289,6 +290,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             "The task ends, pipeline %s is left as it is. If it was stopped for an approved change, a retry goes on with that",
             self.pipeline_name,
         )
+        end_task_of_dag_test()
 
     # Asking.
 
@@ -326,7 +328,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             version, wanted = int(descriptor["version"]), self.modification.fingerprint
             planned = ApprovedChange(change_xcom(change), different, version, wanted)
             wait.kwargs = {"planned": planned.to_wire()}
-            raise
+            return await_answer(context, self, wait)
 
     def _reject(self, context: Context, change: ApprovedChange, answer: Answer) -> None:
         by = answer.decided_by or f"nobody answered within {self.response_timeout}, and on_timeout"

@@ -128,7 +128,9 @@ class PlanPipelineOperator(PipelineOperator):
             )
         changes = changes_something(change)
         if not changes and self.skip_unchanged:
-            raise AirflowSkipException(f"The program of pipeline {self.pipeline_name!r} is as it should be")
+            text = f"The program of pipeline {self.pipeline_name!r} is as it should be: this task is skipped"
+            self.log.info(text)
+            raise AirflowSkipException(text)
         return {
             "pipeline": self.pipeline_name,
             "changes": changes,

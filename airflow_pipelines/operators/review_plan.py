@@ -12,6 +12,7 @@ from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.dag_test import await_answer, end_task_of_dag_test
 from airflow_pipelines.operators.diff import change_fingerprint, review_xcom
 from airflow_pipelines.operators.request import Answer, check_request, write_request
 
@@ -50,6 +51,7 @@ class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
     def on_kill(self) -> None:
         """The task was cleared or marked: nothing was done to the pipeline."""
         self.log.info("The task ends, pipeline %s is left as it is", self.pipeline_name)
+        end_task_of_dag_test()
 
     def execute(self, context: Context) -> Any:
         """Ask, if there is something to ask."""
@@ -74,7 +76,7 @@ class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
             check_request(context, self, fingerprint)
             # The task goes on in another process: what was shown travels with it.
             wait.kwargs = {"shown": {"pipeline": self.pipeline_name, "programs": change.programs}}
-            raise
+            return await_answer(context, self, wait)
 
     def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, Any] | None = None) -> Any:
         """Tell what was decided.

@@ -10,11 +10,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    TaskDeferralTimeout,
+)
 from airflow.triggers.base import StartTriggerArgs
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
-from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
+from airflow_pipelines.hooks.conditions import Condition, Outcome, is_stopped_on_purpose, is_transient
 from airflow_pipelines.hooks.configuration import first_delay_s, is_deferrable, outage_budget_s
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.telling import Story
@@ -22,9 +28,12 @@ from airflow_pipelines.hooks.wait_metrics import WaitOutcome, wait_ended
 from airflow_pipelines.hooks.waiting import Wait
 from airflow_pipelines.links.pipeline import PipelineLink
 from airflow_pipelines.operators import arguments
+from airflow_pipelines.operators.dag_test import end_task_of_dag_test
 from airflow_pipelines.operators.outlets import tell_outlets
 from airflow_pipelines.triggers.pipeline import (
     PipelineTrigger,
+    StoppedOnPurposeError,
+    UnseenTimeoutError,
     backstop,
     sensor_result_of,
 )
@@ -40,7 +49,9 @@ class PipelineSensor(BaseSensorOperator):
 
     A pipeline that fails, or a wait that cannot succeed any more, fails the task at once and without retries, with the
     deployment error and the host's last log lines. A service that is away is waited for, up to ``[airflow_pipelines]
-    outage_budget`` seconds. Clearing or killing the task leaves the pipeline as it is. XCom: what the condition
+    outage_budget`` seconds. With ``soft_fail`` the task is skipped when somebody has stopped the pipeline, and when the time is up
+    while it was seen; it fails all the same when the pipeline has failed or does not exist, when the service refuses or is away,
+    and when an argument is wrong. Clearing or killing the task leaves the pipeline as it is. XCom: what the condition
     found, a small JSON object. Assets given as ``outlets`` get the figures of it as ``extra``.
 
     :param pipeline_name: the pipeline
@@ -110,6 +121,13 @@ class PipelineSensor(BaseSensorOperator):
         tell_outlets(self, context, self.pipeline_name, result)
         return result
 
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Go on after the triggerer's wait; ``soft_fail`` means there what it means in a worker."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except AirflowSkipException as skip:
+            raise self._skipped(skip) from skip
+
     def _measured(self, context: Context) -> Any:
         """Wait, and count how that ended unless it goes on elsewhere or later."""
         since = self._since(context)
@@ -120,9 +138,32 @@ class PipelineSensor(BaseSensorOperator):
             cause = error.__cause__ if isinstance(error, AirflowSkipException) else error
             timed_out = not isinstance(cause, AirflowFailException)
             wait_ended(self._wait.condition.kind, WaitOutcome.TIMEOUT if timed_out else WaitOutcome.FAILED, time.time() - since)
+            if isinstance(error, AirflowSkipException):
+                raise self._skipped(error) from error
             raise
         wait_ended(self._wait.condition.kind, WaitOutcome.REACHED, time.time() - since)
         return result
+
+    def _skipped(self, skip: AirflowSkipException) -> Exception:
+        """What is raised where Airflow wants to skip the task: that, with the reason, or the failure that is no reason for it.
+
+        :param skip: what Airflow's own sensor raised; its cause is the failure, none when the time was up in a worker
+        """
+        failure = skip.__cause__
+        if not isinstance(failure, Exception):
+            if self._wait.away_since is not None:
+                return UnseenTimeoutError(str(skip))
+            failure = AirflowSensorTimeout(f"{self._wait.subject}: {skip} Last seen: {self._wait.last_seen}")
+        # A deferral that Airflow itself had to end is one that no triggerer has worked on.
+        was_seen = not isinstance(failure, UnseenTimeoutError) and not isinstance(failure.__cause__, TaskDeferralTimeout)
+        if (
+            self.never_fail
+            or isinstance(failure, StoppedOnPurposeError)
+            or (isinstance(failure, AirflowSensorTimeout) and was_seen)
+        ):
+            self.log.warning("This task is skipped: %s", failure)
+            return AirflowSkipException(str(failure))
+        return failure
 
     def _since(self, context: Context) -> float:
         """When the wait began, which with rescheduling was in another process."""
@@ -148,7 +189,8 @@ class PipelineSensor(BaseSensorOperator):
             if verdict.outcome is Outcome.REACHED:
                 return PokeReturnValue(is_done=True, xcom_value=verdict.result)
             if verdict.outcome is Outcome.FAILED:
-                raise AirflowFailException(str(wait.failure(verdict)))
+                failure = StoppedOnPurposeError if is_stopped_on_purpose(verdict.result) else AirflowFailException
+                raise failure(str(wait.failure(verdict)))
         if self.reschedule:
             context["task_state_store"].set(_WAIT_KEY, wait.to_json())
         if self.deferrable:
@@ -164,6 +206,7 @@ class PipelineSensor(BaseSensorOperator):
     def on_kill(self) -> None:
         """The task was cleared or marked: stop looking. The pipeline is left as it is."""
         self.log.info("No longer waiting on pipeline %s; it is left as it is", self.pipeline_name)
+        end_task_of_dag_test()
 
     @cached_property
     def _wait(self) -> Wait:

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
-from airflow_pipelines.hooks.conditions import Condition, Outcome
+from airflow_pipelines.hooks.conditions import Condition, Outcome, is_stopped_on_purpose
 from airflow_pipelines.hooks.observing import observe_async
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.telling import Story
@@ -21,6 +21,15 @@ from airflow_pipelines.hooks.waiting import Wait, jittered, spread
 from airflow_pipelines.pins import SetupError
 
 _BACKSTOP = timedelta(seconds=60)
+_AWAY = "service_is_away"
+
+
+class StoppedOnPurposeError(AirflowFailException):
+    """A wait cannot succeed because somebody has stopped the pipeline: nothing that went wrong."""
+
+
+class UnseenTimeoutError(AirflowSensorTimeout):
+    """A wait whose time was up while the service was away, so that nobody knows how the pipeline was."""
 
 
 class PipelineTrigger(BaseTrigger):
@@ -87,7 +96,7 @@ class PipelineTrigger(BaseTrigger):
         try:
             event = await self._event(wait)
         except PipelineTimeoutError as error:
-            event = _event(WaitOutcome.TIMEOUT, str(error))
+            event = _event(WaitOutcome.TIMEOUT, str(error), {_AWAY: True} if wait.away_since is not None else None)
         except PipelineConnectionError as error:
             event = _event(WaitOutcome.UNREACHABLE, str(error))
         except (PipelinesError, AirflowNotFoundException, SetupError, ValueError) as error:
@@ -157,8 +166,18 @@ def result_of(event: Mapping[str, Any] | None, timeout_error: type[Exception] = 
 
 
 def sensor_result_of(event: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Like :func:`result_of`, with a sensor's error for a wait whose time is up."""
-    return result_of(event, AirflowSensorTimeout)
+    """Like :func:`result_of`, with a sensor's errors.
+
+    :raises AirflowSensorTimeout: the time is up
+    :raises StoppedOnPurposeError: somebody has stopped the pipeline
+    """
+    found = (event or {}).get("result") or {}
+    try:
+        return result_of(event, UnseenTimeoutError if found.get(_AWAY) else AirflowSensorTimeout)
+    except AirflowFailException as error:
+        if is_stopped_on_purpose(found):
+            raise StoppedOnPurposeError(str(error)) from error
+        raise
 
 
 def _event(outcome: WaitOutcome, message: str, result: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def test_a_sensors_wait_is_counted(scripted: ScriptedService, counted: Counted) 
         ("Paused", {}, AirflowSensorTimeout, "timeout"),
         ("Paused", {"soft_fail": True}, AirflowSkipException, "timeout"),
         (None, {}, AirflowFailException, "failed"),
-        (None, {"soft_fail": True}, AirflowSkipException, "failed"),
+        (None, {"soft_fail": True}, AirflowFailException, "failed"),
     ],
 )
 def test_a_wait_that_ended_badly_is_counted_as_that(

@@ -108,6 +108,15 @@ def down(seen: Observation) -> Verdict:
     )
 
 
+def is_stopped_on_purpose(found: Mapping[str, Any]) -> bool:
+    """Whether a wait failed only because somebody has stopped the pipeline, or has never started it.
+
+    :param found: the result of the verdict that failed
+    """
+    is_down = found.get("status") in (PipelineStatus.STOPPED.name, PipelineStatus.STOPPING.name)
+    return is_down and not found.get("deployment_error")
+
+
 class RuntimeCondition(Condition):
     """A condition on what a running pipeline answers."""
 

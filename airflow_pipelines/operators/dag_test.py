@@ -1,0 +1,100 @@
+"""Tasks that Airflow carries out in the process of ``airflow dags test`` or ``dag.test()``, where no scheduler and no supervisor of a
+worker ends them.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk.exceptions import AirflowTaskTerminated, TaskAwaitingInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.providers.standard.operators.hitl import HITLOperator
+    from airflow.sdk import Context
+
+_POLL_S: Final = 1.0
+
+
+def end_task_of_dag_test() -> None:
+    """End the task when it is one of ``dag.test()``; a worker is ended by its supervisor. For ``on_kill``, which is called by the
+    handler of SIGTERM: Airflow's returns afterwards, and a run in this process would go on as if nothing had been asked.
+
+    :raises AirflowTaskTerminated: it is such a task; the next SIGTERM ends the process
+    """
+    if _supervisor() is None:
+        return
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise AirflowTaskTerminated("The run was asked to end")
+
+
+def await_answer(context: Context, operator: HITLOperator, wait: TaskAwaitingInput) -> Any:
+    """Have a person answer: elsewhere and later, or here when the task is one of ``dag.test()``, which waits for an answer without
+    end, whatever ``response_timeout`` is, since it is the scheduler that looks at the time.
+
+    :param context: the task's context
+    :param operator: the operator that has asked
+    :param wait: what it has raised, with the arguments of ``execute_complete``
+    :returns: what the operator makes of the answer
+    :raises TaskAwaitingInput: the task is one of a worker
+    """
+    supervisor = _supervisor()
+    if supervisor is None:
+        raise wait
+    operator.log.info("Waiting for an answer, through an API server over the same database, for %s", wait.timeout or "ever")
+    event = _answer(supervisor.client.hitl, context["ti"].id, operator, wait.timeout)
+    return operator.execute_complete(context, event, **(wait.kwargs or {}))
+
+
+def _supervisor() -> Any:
+    """The supervisor of a task that runs in this process; None for a task of a worker.
+
+    These modules are Airflow's own and may change: without them there is none.
+    """
+    try:
+        from airflow.sdk.execution_time import task_runner
+        from airflow.sdk.execution_time.supervisor import InProcessSupervisorComms
+    except ImportError:
+        return None
+    comms = getattr(task_runner, "SUPERVISOR_COMMS", None)
+    return comms.supervisor if isinstance(comms, InProcessSupervisorComms) else None
+
+
+def _answer(requests: Any, ti_id: Any, operator: HITLOperator, timeout: timedelta | None) -> dict[str, Any]:
+    """Wait for the answer; Airflow's form of it.
+
+    :param requests: Airflow's client for requests to people
+    :param ti_id: the task instance
+    :param operator: the operator that has asked
+    :param timeout: how long to wait at most
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
+    while True:
+        # As the scheduler does: an answer that is there when the time is up still counts.
+        is_over = deadline is not None and time.monotonic() >= deadline
+        found = requests.get_detail_response(ti_id)
+        if found.response_received and found.chosen_options:
+            return _event(found, timed_out=False)
+        if is_over:
+            break
+        time.sleep(_POLL_S if deadline is None else max(0.0, min(_POLL_S, deadline - time.monotonic())))
+    if operator.defaults is None:
+        return {"error": f"Nobody has answered within {timeout}", "error_type": "timeout"}
+    chosen = {"chosen_options": list(operator.defaults), "params_input": operator.params.dump()}
+    return _event(requests.update_response(ti_id=ti_id, **chosen), timed_out=True)
+
+
+def _event(found: Any, *, timed_out: bool) -> dict[str, Any]:
+    user: Any = None if timed_out else found.responded_by_user
+    person: Mapping[str, str] | None = None if user is None else {"id": user.id, "name": user.name}
+    return {
+        "chosen_options": list(found.chosen_options or ()),
+        "params_input": dict(found.params_input or {}),
+        "responded_at": found.responded_at,
+        "responded_by_user": person,
+        "timedout": timed_out,
+    }
