@@ -178,12 +178,13 @@ class ServiceRequests(ABC):
         return keys
 
     def create_api_key(self, name: str, role: str = "write") -> str:
-        """Make an API key. From the first one on, requests need one.
+        """Make an API key. From the first one on, requests need one; so that one is made on the service's machine, by
+        ``airflow-pipelines keys create NAME`` or a client with its ``home``.
 
         :param name: what it is called
         :param role: ``read``, or ``write`` for everything
         :returns: the key, which is shown this once
-        :raises PipelineAPIError: when there is one of that name
+        :raises PipelineAPIError: when there is one of that name, or the service at an address has none yet
         """
         return str(self.post(path_of("api_keys"), json={"name": name, "role": role})["api_key"])
 

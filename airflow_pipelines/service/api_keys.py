@@ -7,6 +7,7 @@ comparing hashes says nothing about a key by the time it takes.
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class ApiKey:
     scope: Scope
 
 
+_log = logging.getLogger(__name__)
 _SHOWN: Final = (ApiKeyRow.id, ApiKeyRow.name, ApiKeyRow.scope)
 
 
@@ -70,6 +72,8 @@ class ApiKeys:
         if not self._required:
             with Session(self._engine) as session:
                 self._required = session.scalar(select(ApiKeyRow.id).limit(1)) is not None
+            if self._required:
+                _log.info("The store has an API key: from now on requests need one")
         return self._required
 
     def scope_of(self, key: str) -> Scope | None:

@@ -19,10 +19,16 @@ from airflow_pipelines.service.api_keys import ApiKeys, Scope
 
 _READING_POSTS: Final = re.compile(r"/v0/pipelines/[^/]+/(query|egress/.+)")
 """Posts that change nothing. A query may hold an INSERT or DELETE, which only the host knows: it is told that it must not."""
+_FIRST_KEY: Final = (
+    "This service has no API key yet. From the first one on every request needs one, so it is made on the service's machine: "
+    "'airflow-pipelines keys create NAME' prints it, and its holder can make others here"
+)
 
 
 class KeyCheck:
-    """ASGI middleware that answers 401 without a key and 403 where its scope ends. What is not under ``/v0`` is open."""
+    """ASGI middleware that answers 401 without a key and 403 where its scope ends. What is not under ``/v0`` is open, and so is
+    a service that has no key, but for making the first one.
+    """
 
     def __init__(self, app: ASGIApp, keys: ApiKeys) -> None:
         self._app = app
@@ -43,6 +49,9 @@ class KeyCheck:
 
     def _refusal(self, request: RequestScope) -> Problem | None:
         if not self._keys.are_required():
+            # From the first key on everybody else is locked out, so it is for the owner of the store to make.
+            if request.get("method") == "POST" and request["path"].rstrip("/") == "/v0/api_keys":
+                return Problem(ErrorCode.UNAUTHORIZED, _FIRST_KEY)
             return None
         kind, _, key = Headers(scope=request).get("authorization", "").partition(" ")
         scope = self._keys.scope_of(key.strip()) if kind.lower() == "bearer" else None

@@ -140,7 +140,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "GET /v0/api_keys": Operation("The API keys, without the keys themselves", answer=LIST),
     "POST /v0/api_keys": Operation(
-        "Make an API key; the answer is the only place where it is shown",
+        "Make an API key; the answer is the only place where it is shown. The first one is made on the service's machine",
         body=_object(("name",), name=_ref("Name"), role=_one_of(*Scope)),
         status="201",
         answer=_object(("id", "name", "api_key"), id=TEXT, name=TEXT, api_key=TEXT),
@@ -320,10 +320,10 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         failures=_RUNTIME,
     ),
     "POST /v0/pipelines/{name}/ingress/{table}": Operation(
-        "Push rows; answers with a completion token",
+        "Push rows; answers with a completion token. Rows with a header Idempotency-Key that have come before are not taken again",
         _ROW_OPTIONS,
         rows=True,
-        answer=_object(("token",), token=TEXT),
+        answer=_object(("token",), token=TEXT, already_there=FLAG),
         failures=_RUNTIME,
     ),
     "POST /v0/pipelines/{name}/egress/{relation}": Operation(

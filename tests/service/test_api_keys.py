@@ -16,8 +16,10 @@ pytestmark = pytest.mark.core
 
 
 def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_path: Path) -> None:
-    # As the foreign client makes them.
-    made = FelderaClient(url).create_api_key("first")
+    owner = app.state.control_plane.api_keys.create("owner", Scope.WRITE)[1]
+    # As the foreign client makes others.
+    made = FelderaClient(url, api_key=owner).create_api_key("first")
+    assert httpx.delete(f"{url}/v0/api_keys/owner", headers={"Authorization": f"Bearer {owner}"}).status_code == 200
     key, headers = made["api_key"], {"Authorization": f"Bearer {made['api_key']}"}
     assert httpx.get(f"{url}/v0/pipelines").status_code == 401
     assert httpx.get(f"{url}/v0/nothing", headers={"Authorization": "Bearer wrong"}).status_code == 401
@@ -32,6 +34,21 @@ def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_pa
     assert PipelineClient(home=tmp_path).get("/v0/pipelines") == []
     assert httpx.delete(f"{url}/v0/api_keys/first", headers=headers).status_code == 200
     assert httpx.get(f"{url}/v0/pipelines", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/v0/api_keys", "/v0/api_keys/", "/v0//api_keys", "/v0/%61pi_keys"])
+def test_nobody_makes_the_first_key_from_elsewhere(app: FastAPI, url: str, path: str, tmp_path: Path) -> None:
+    answer = httpx.post(f"{url}{path}", json={"name": "mine"}, follow_redirects=True)
+    assert answer.status_code in ((401,) if "//" not in path[1:] else (401, 404))
+    if answer.status_code == 401:
+        assert "airflow-pipelines keys create NAME" in answer.json()["message"]
+    assert app.state.control_plane.api_keys.all() == []
+    assert httpx.get(f"{url}/v0/pipelines").status_code == 200, "nobody was locked out"
+    # The owner of the store makes it, and its holder makes others.
+    key = PipelineClient(home=tmp_path).create_api_key("owner")
+    assert httpx.get(f"{url}/v0/pipelines").status_code == 401
+    headers = {"Authorization": f"Bearer {key}"}
+    assert httpx.post(f"{url}/v0/api_keys", json={"name": "other"}, headers=headers).status_code == 201
 
 
 def test_a_key_for_reading_changes_nothing(app: FastAPI, url: str) -> None:

@@ -46,10 +46,11 @@ def api(app: FastAPI) -> TestClient:
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A service with a pipeline ``p``, for many requests that it refuses and that change nothing."""
-    app = create_app(Settings.load(tmp_path_factory.mktemp("refusing")))
+    app = create_app(Settings.load(tmp_path_factory.mktemp("refusing"), api_keys=("key",)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(app.state.control_plane.compiler, "host", lambda: None)
         client = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
+        client.headers["Authorization"] = "Bearer key"
         create(client)
         yield client
         app.state.control_plane.close()
