@@ -4,15 +4,18 @@ Use it between a pipeline and whoever trusts its views. The checks are questions
 cost a look and not a scan. A check that fails shows the offending rows in its error and as the XCom ``offending_rows``;
 publishing is not run, and a support bundle of the moment is kept for whoever looks into it.
 
-A run with a negative ``amount`` shows a gate that closes.
+A run with a negative ``amount`` shows a gate that closes. ``bundles`` is the folder, or the URL, in which bundles are kept.
 """
 
 from __future__ import annotations
 
+import tempfile
 from datetime import timedelta
+from pathlib import Path
 
 from airflow.sdk import DAG, Param, chain
 
+from airflow_pipelines.notifications.support_bundle import SupportBundleNotifier
 from airflow_pipelines.operators import (
     CheckPipelineOperator,
     DeployPipelineOperator,
@@ -37,12 +40,18 @@ group by account;
 # [END program]
 
 # [START dag]
+BUNDLES = str(Path(tempfile.gettempdir(), "data_quality_gate"))
+BUNDLE = SupportBundleNotifier(path="{{ params.bundles }}/{{ run_id }}/{{ ti.task_id }}-{{ ti.try_number }}.zip")
+
 with DAG(
     dag_id="data_quality_gate",
     schedule=None,
     catchup=False,
     max_active_runs=1,
-    params={"amount": Param("25.00", type="string", description="The amount of Bob's payment")},
+    params={
+        "amount": Param("25.00", type="string", description="The amount of Bob's payment"),
+        "bundles": Param(BUNDLES, type="string", description="Where support bundles are kept"),
+    },
     default_args={"pipeline_name": "data_quality_gate", "retries": 1, "retry_delay": timedelta(seconds=5)},
     doc_md=__doc__,
     tags=["example", "airflow-pipelines"],
@@ -56,8 +65,9 @@ with DAG(
         wait=True,
     )
     # Either every row of a view satisfies a condition, or a query of offending rows finds none.
-    no_debts = CheckPipelineOperator(task_id="no_debts", view="balances", condition="balance >= 0", retries=0)
-    all_named = CheckPipelineOperator(task_id="all_named", query="select id from payments where account is null", retries=0)
+    closing = {"retries": 0, "on_failure_callback": BUNDLE}
+    no_debts = CheckPipelineOperator(task_id="no_debts", view="balances", condition="balance >= 0", **closing)
+    all_named = CheckPipelineOperator(task_id="all_named", query="select id from payments where account is null", **closing)
     publish = QueryPipelineOperator(task_id="publish", query="select account, balance from balances order by account")
     chain(deploy, start, push, [no_debts, all_named], publish)
 # [END dag]

@@ -5,13 +5,16 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 from airflow_pipelines.compiler.stream_binding import bind_streams
+from airflow_pipelines.operators import CheckPipelineOperator
 from airflow_pipelines.program.stream_files import stream_files
 from airflow_pipelines.sql.program.parser import parse_program
+from tests.fixtures.airflow import ScriptedService
 
 DAGS = {
     "batch_load",
@@ -108,3 +111,15 @@ def test_a_changed_limit_changes_one_operator_of_the_stream_program(bag: DagBag)
     assert (alerts.relation, alerts.primary_key) == ("alerts", ("id",))
     changed = [old.uid for old, new in zip(before.operators, after.operators, strict=True) if old.fingerprint != new.fingerprint]
     assert changed == ["tiny_then_large"]
+
+
+def test_a_gate_that_closes_keeps_a_support_bundle(bag: DagBag, scripted: ScriptedService, tmp_path: Path) -> None:
+    scripted.up(name="data_quality_gate")
+    scripted.answers["GET", "support_bundle"] = b"PK a bundle"
+    gates = [task for task in bag.dags["data_quality_gate"].tasks if isinstance(task, CheckPipelineOperator)]
+    for task in gates:
+        ti = SimpleNamespace(task_id=task.task_id, try_number=1)
+        (told,) = [task.on_failure_callback] if callable(task.on_failure_callback) else task.on_failure_callback
+        told({"task": task, "ti": ti, "run_id": "r", "params": {"bundles": str(tmp_path)}, "dag": task.dag})
+    kept = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*.zip")}
+    assert kept == {"r/no_debts-1.zip": b"PK a bundle", "r/all_named-1.zip": b"PK a bundle"}

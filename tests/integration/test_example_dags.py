@@ -63,7 +63,7 @@ def test_a_checkpoint_makes_its_consumer_run(airflow: LiveAirflow, quick_start: 
     assert (event["event"], event["pipeline"]) == ("checkpoint", "quick_start")
 
 
-def test_loads_batches_gates_and_many_pipelines(airflow: LiveAirflow) -> None:
+def test_loads_batches_gates_and_many_pipelines(airflow: LiveAirflow, tmp_path: Path) -> None:
     batch, many, good = (airflow.trigger(dag) for dag in ("batch_load", "many_pipelines", "data_quality_gate"))
     load = airflow.trigger("transactional_load")
     for run in (batch, many, good, load):
@@ -78,10 +78,12 @@ def test_loads_batches_gates_and_many_pipelines(airflow: LiveAirflow) -> None:
     assert good.xcom("publish")["rows"] == [{"account": "anna", "balance": "10.00"}, {"account": "bob", "balance": "25.00"}]
     assert load.xcom("ask")["rows"] == [{"country": "SE", "amount": "99.90"}]
 
-    bad, undone = airflow.trigger("data_quality_gate", {"amount": "-1.00"}), airflow.trigger("transactional_load", {"country": ""})
+    closed = {"amount": "-1.00", "bundles": str(tmp_path)}
+    bad, undone = airflow.trigger("data_quality_gate", closed), airflow.trigger("transactional_load", {"country": ""})
     assert (bad.wait_for_end(120), undone.wait_for_end(180)) == ("failed", "failed")
     assert bad.xcom("no_debts", "offending_rows") == [{"account": "bob", "balance": "-1.00"}]
     assert bad.tasks()["publish"] == "upstream_failed"
+    assert [path.name for path in tmp_path.rglob("*.zip")] == ["no_debts-1.zip"]
     assert undone.xcom("load.undo")["undone"] is True
     with PipelineClient(home=airflow.environment["AIRFLOW_PIPELINES_HOME"]) as client:
         pipeline = Pipeline.get("transactional_load", client)
