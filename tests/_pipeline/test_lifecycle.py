@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -183,3 +185,21 @@ def test_a_stream_program_is_read_changed_and_compared(service: Scripted, tmp_pa
     pipeline.plan(stream_arguments=["y"])
     assert service.asked("POST pipelines/p/diff") == [({}, {"stream_files": files})]
     assert service.asked("POST pipelines/p/plan") == [({}, {"stream_arguments": ["y"]})]
+
+
+def test_a_program_has_one_name_wherever_one_is_given(service: Scripted) -> None:
+    names = {"sql", "udf_python", "stream_program", "stream_files", "stream_arguments"}
+    for taking in (PipelineBuilder, Pipeline.modify, Pipeline.plan):
+        assert set(inspect.signature(taking).parameters) >= names
+        assert "program_code" not in inspect.signature(taking).parameters
+    pipeline = pipeline_of(service, STOPPED)
+    service.on("POST pipelines/p/diff", {}).on("POST pipelines/p/plan", {"approval_diff": {}}).on("PATCH pipelines/p", STOPPED)
+    program: Any = {"sql": "create table t (a int);"}
+    pipeline.diff(**program)
+    pipeline.plan(**program)
+    pipeline.modify(**program)
+    pipeline.diff(program_code=program["sql"])
+    bodies = [service.asked(call) for call in ("POST pipelines/p/diff", "POST pipelines/p/plan", "PATCH pipelines/p")]
+    assert [body for asked in bodies for _, body in asked] == [{"program_code": program["sql"]}] * 4
+    with pytest.raises(ValueError, match="two names of one argument"):
+        pipeline.diff("create table t (a int);", sql="create table t (a int);")
