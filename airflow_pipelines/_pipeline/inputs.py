@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -16,6 +17,7 @@ from airflow_pipelines._pipeline.lifecycle import PipelineLifecycle
 from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.contract.enums import CompletionTokenStatus, PipelineStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
 from airflow_pipelines.contract.stats import (
     GlobalPipelineMetrics,
     InputEndpointStatus,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import pandas
 
 UPDATE_FORMATS = ("raw", "insert_delete")
+_log = logging.getLogger(__name__)
 PANDAS_CHUNK_ROWS = 50_000
 COMPLETION_POLL_S = 1.0
 
@@ -69,8 +72,9 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         :param update_format: ``raw`` for rows to insert; ``insert_delete`` for ``{"insert": row}`` and ``{"delete": row}``
         :param force: whether to send even when the pipeline is paused; it processes these rows nevertheless
         :param wait: whether to wait until the rows are processed and delivered
-        :param kwargs: ``json_flavor`` (how values are encoded, default ``default``), ``timeout_s`` (of the wait, in seconds) and
-            ``checkpoint`` (of the wait, see :meth:`wait_for_token`)
+        :param kwargs: ``json_flavor`` (how values are encoded, default ``default``), ``timeout_s`` (of the wait, in seconds),
+            ``checkpoint`` (of the wait, see :meth:`wait_for_token`) and ``idempotency_key``: a text of your choice for these rows.
+            When the table has got rows with this key before, these are not added again, which is logged
         :returns: the completion token of these rows, for :meth:`completion_token_status`
         :raises ValueError: when the update format is unknown, or a value has no JSON form (NaN, infinity)
         :raises RuntimeError: when the pipeline is paused and ``force`` is not set
@@ -85,13 +89,22 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         body = json.dumps(list(data) if is_list else data, default=_encode, allow_nan=False)
         return self._push(table_name, body, is_list, update_format, force, wait, **kwargs)
 
-    def input_pandas(self, table_name: str, df: pandas.DataFrame, force: bool = False, *, checkpoint: bool = False) -> None:
+    def input_pandas(
+        self,
+        table_name: str,
+        df: pandas.DataFrame,
+        force: bool = False,
+        *,
+        checkpoint: bool = False,
+        idempotency_key: str | None = None,
+    ) -> None:
         """Send the rows of a pandas DataFrame to a table, and wait until they are processed.
 
         :param table_name: the table
         :param df: the rows; its columns are the table's
         :param force: whether to send even when the pipeline is paused; it processes these rows nevertheless
         :param checkpoint: see :meth:`wait_for_token`
+        :param idempotency_key: see :meth:`input_json`
         :raises ValueError: when the pipeline has no such table
         :raises RuntimeError: when the pipeline is neither running nor paused, or is paused and ``force`` is not set
         :raises PipelineAPIError: when rows are malformed
@@ -111,7 +124,8 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         for start in range(0, len(df), PANDAS_CHUNK_ROWS):
             chunk = df.iloc[start : start + PANDAS_CHUNK_ROWS]
             body = chunk.to_json(orient="records", date_format="epoch")
-            token = self._push(table_name, body, True, "raw", force, False, json_flavor="pandas")
+            key = None if idempotency_key is None else f"{idempotency_key}/{start}"
+            token = self._push(table_name, body, True, "raw", force, False, json_flavor="pandas", idempotency_key=key)
         if token:
             self.wait_for_token(token, checkpoint=checkpoint)
 
@@ -350,10 +364,16 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         json_flavor: str = "default",
         timeout_s: float | None = None,
         checkpoint: bool = False,
+        idempotency_key: str | None = None,
     ) -> str:
         params = {"format": "json", "array": is_list, "update_format": update_format, "json_flavor": json_flavor, "force": force}
         headers = {"Content-Type": "application/json"}
-        answer = self.client.post(self._path("ingress", table_name), params=params, content=body, headers=headers)
+        if idempotency_key is not None:
+            headers[IDEMPOTENCY_KEY_HEADER] = check_push_key(idempotency_key)
+        path, repeatable = self._path("ingress", table_name), idempotency_key is not None
+        answer = self.client.post(path, params=params, content=body, headers=headers, idempotent=repeatable)
+        if answer.get("already_there"):
+            _log.info("table %s of pipeline %s has the rows with the key %r already", table_name, self.name, idempotency_key)
         token = str(answer["token"])
         if wait:
             self.wait_for_token(token, timeout_s, checkpoint=checkpoint)

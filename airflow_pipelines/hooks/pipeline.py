@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient, tls_context
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
 from airflow_pipelines.errors import (
     PipelineAPIError,
     PipelinesError,
@@ -44,6 +46,18 @@ if TYPE_CHECKING:
 DEFAULT_CONN_ID = "airflow_pipelines_default"
 COMPILE_S = 300.0
 """Seconds that the compiler is waited for, where nobody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What became of rows that were pushed.
+
+    :param token: the completion token, which covers them
+    :param already_there: whether an earlier push with the same key had brought them, so that nothing was added
+    """
+
+    token: str
+    already_there: bool = False
 
 
 class PipelineHook(BaseHook):
@@ -490,17 +504,21 @@ class PipelineHook(BaseHook):
         """
         return self.pipeline(name).sync_checkpoint(wait=True, timeout_s=timeout_s)
 
-    def ingest(self, name: str, table: str, body: bytes, params: Mapping[str, Any]) -> str:
+    def ingest(self, name: str, table: str, body: bytes, params: Mapping[str, Any], key: str | None = None) -> Pushed:
         """Push one request of rows into a table.
 
         :param name: the pipeline's name
         :param table: the table
         :param body: the rows, in the format that ``params`` name
         :param params: ``format`` and its options, as of the ingress endpoint
-        :returns: the completion token
+        :param key: the key by which the pipeline knows the rows when they are pushed again; None for rows that are added each time
+        :returns: the completion token, and whether the rows were there already
         """
         path = path_of("pipelines", name, "ingress", table)
-        return str(self.get_conn().request("POST", path, params=params, content=body)["token"])
+        headers = {} if key is None else {IDEMPOTENCY_KEY_HEADER: check_push_key(key)}
+        conn = self.get_conn()
+        answer = conn.request("POST", path, params=params, content=body, headers=headers, idempotent=key is not None)
+        return Pushed(str(answer["token"]), bool(answer.get("already_there")))
 
     def completion_token(self, name: str, table: str, connector: str) -> str:
         """A token that completes when everything the connector has received by now is processed and delivered.

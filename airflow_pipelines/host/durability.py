@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -97,6 +98,14 @@ class SavedState:
         for record in self.records:
             states.update(record.connectors)
         return states
+
+    @property
+    def push_keys(self) -> dict[str, int]:
+        """The keys of pushes whose rows are there, oldest first."""
+        keys = {} if self.base is None else dict(self.base.contents.push_keys)
+        for record in self.records:
+            keys.update(record.push_keys)
+        return keys
 
 
 class Durability:
@@ -199,6 +208,7 @@ class Durability:
         program: ProgramIdentity,
         initial_start_time: float,
         snapshot: Snapshot,
+        push_keys: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Make a step durable where the journal is kept. When this returns, no kill can lose the step.
 
@@ -209,6 +219,7 @@ class Durability:
         :param program: the one that runs
         :param initial_start_time: that of the first incarnation, in seconds since the epoch
         :param snapshot: the one after the step, whose clock and waterlines a replay repeats
+        :param push_keys: the keys of the pushes in the step
         :raises OvertakenError: when a later run of the pipeline uses the storage
         :raises StorageError: when it cannot be written
         """
@@ -240,7 +251,8 @@ class Durability:
                 held.append(flushed)
                 tables[name] = flushed.to_manifest()
         waterlines = {name: dict(columns) for name, columns in snapshot.waterlines.items()}
-        self._journal.append(JournalRecord(step, tables, inline, dict(connectors), counters, snapshot.clock, waterlines))
+        clock, keys = snapshot.clock, dict(push_keys)
+        self._journal.append(JournalRecord(step, tables, inline, dict(connectors), counters, clock, waterlines, keys))
         # A later run that has begun meanwhile may not have read the record, so that it must not be acknowledged.
         self.fence.check()
 

@@ -20,6 +20,8 @@ class Push:
     """Rows that a request wants in.
 
     :param endpoint: the one that counts them; None for rows of ad-hoc statements
+    :param key: the key by which the same rows are known when they are sent again; None for rows that are added each time
+    :param repeats: whether the rows are there already, or under way
     :param accepted: done when they count as received
     :param committed: done when a step has them, with the step's number
     """
@@ -28,6 +30,8 @@ class Push:
     changes: list[TableChanges]
     records: int
     size_bytes: int
+    key: str | None = None
+    repeats: bool = False
     accepted: Future[None] = field(default_factory=Future)
     number: int = 0
     committed: Future[int] = field(default_factory=Future)

@@ -30,6 +30,7 @@ from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
+from airflow_pipelines.host.push_keys import PushKeys
 from airflow_pipelines.host.rejected_rows import report_rejected
 from airflow_pipelines.host.step_history import StepHistory
 from airflow_pipelines.host.step_input import Consumption, StepInput
@@ -61,6 +62,7 @@ class LivePipeline:
     stream_runtime: Callable[[Program, ProgramSource], StreamRuntime | None] = lambda *_: None
     deliveries: Deliveries = field(default_factory=Deliveries)
     history: StepHistory = field(default_factory=StepHistory)
+    push_keys: PushKeys = field(default_factory=PushKeys)
 
     def step(self, taken: StepInput, clock: int | None = None) -> None:
         """Run one step over what was taken: evaluate, commit, publish, deliver, count.
@@ -238,7 +240,8 @@ class LivePipeline:
 
     def _show(self, step: Step, consumption: Consumption) -> None:
         """Make a step durable, then current, and deliver it."""
-        if not step.quiet:
+        # Rows that change nothing now would change something when they came again later: their keys are kept, too.
+        if not step.quiet or consumption.push_keys:
             self._commit(step, consumption)
         self.circuit.publish(step)
         self._count(consumption, steps=0 if step.quiet else 1)
@@ -257,7 +260,8 @@ class LivePipeline:
 
     def _commit(self, step: Step, consumption: Consumption, *, always: bool = False) -> None:
         ticked = step.snapshot.clock != self.circuit.snapshot.clock
-        if not always and not ticked and not any(delta.rows for delta in step.table_deltas.values()):
+        changed = any(delta.rows for delta in step.table_deltas.values())
+        if not always and not ticked and not changed and not consumption.push_keys:
             return
         now = self.metrics.counters()
         counters = replace(
@@ -270,7 +274,8 @@ class LivePipeline:
         states = {endpoint.name: endpoint.to_state(part) for endpoint, part in consumption.parts.items()}
         identity, metrics = self.identity, self.metrics
         start, snapshot = metrics.initial_start_time, step.snapshot
-        self.durability.commit(step.number, step.table_deltas, states, counters, identity, start, snapshot)
+        keys = consumption.push_keys
+        self.durability.commit(step.number, step.table_deltas, states, counters, identity, start, snapshot, keys)
         if self.durability.journals:
             for endpoint, part in consumption.parts.items():
                 if part.position is not None:
@@ -279,6 +284,7 @@ class LivePipeline:
     def _count(self, consumption: Consumption, *, steps: int) -> None:
         for endpoint, part in consumption.parts.items():
             endpoint.consume(part)
+        self.push_keys.commit(consumption.push_keys)
         self.metrics.add(
             processed_records=consumption.records,
             processed_bytes=consumption.size_bytes,

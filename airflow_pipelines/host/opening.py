@@ -44,6 +44,7 @@ from airflow_pipelines.host.standby import Standby, was_activated
 from airflow_pipelines.host.stream_changes import KeptOperator
 from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.host.stream_worker import arrow_schemas, started_worker
+from airflow_pipelines.program.diff import ProgramDiff
 from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
@@ -311,6 +312,8 @@ class Opening:
             self._approval.ask(planned_change(plan, before, new))
         self._metrics.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors, plan.kept)
+        changes = plan.diff.program_diff or ProgramDiff()
+        live.push_keys.restore(saved.push_keys, (*changes.fresh_tables, *changes.removed_tables))
         resumed = plan.kept_connectors & saved.connectors.keys()
         live.endpoints.open_outputs(resumed, plan.kept_connectors, saved.base_step, saved.initial_start_time)
         if saved.records and self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:

@@ -98,7 +98,14 @@ class PipelineRequests:
     # Rows.
 
     def push(
-        self, changes: list[TableChanges], records: int, size_bytes: int, *, force: bool, endpoint: InputEndpoint | None = None
+        self,
+        changes: list[TableChanges],
+        records: int,
+        size_bytes: int,
+        *,
+        force: bool,
+        endpoint: InputEndpoint | None = None,
+        key: str | None = None,
     ) -> Push:
         """Hand rows to the next step. While the pipeline is paused they wait.
 
@@ -107,10 +114,15 @@ class PipelineRequests:
         :param size_bytes: what was sent
         :param force: take them also while the pipeline is paused
         :param endpoint: the input that counts them; None for those of ad-hoc statements
-        :returns: what to wait for
+        :param key: the key by which they are known when they come again; None for rows that are added each time
+        :returns: what to wait for; it says whether the rows are there already
         """
-        self.serving()
-        push = Push(endpoint, changes, records, size_bytes)
+        live = self.serving()
+        push = Push(endpoint, changes, records, size_bytes, key)
+        if key is not None:
+            live.push_keys.claim(key, push)
+            if push.repeats:
+                return push
         self._intake.push(push, force=force)
         return push
 

@@ -62,6 +62,7 @@ def _contents(live: LivePipeline) -> CheckpointContents:
         connectors=connectors,
         counters=live.metrics.counters(),
         initial_start_time=live.metrics.initial_start_time,
+        push_keys=live.push_keys.kept(),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,12 +20,14 @@ class Consumption:
     :param size_bytes: their bytes
     :param parts: what that is of each endpoint
     :param transactions: how many transactions end with it
+    :param push_keys: the keys of pushes, each with when it was taken in seconds since the epoch
     """
 
     records: int = 0
     size_bytes: int = 0
     parts: Mapping[InputEndpoint, Consumed] = field(default_factory=dict)
     transactions: int = 0
+    push_keys: Mapping[str, int] = field(default_factory=dict)
 
     def plus(self, later: Consumption) -> Consumption:
         """This and what is taken after it."""
@@ -32,7 +35,8 @@ class Consumption:
         for endpoint, part in later.parts.items():
             parts[endpoint] = parts[endpoint].plus(part) if endpoint in parts else part
         transactions = self.transactions + later.transactions
-        return Consumption(self.records + later.records, self.size_bytes + later.size_bytes, parts, transactions)
+        keys = {**self.push_keys, **later.push_keys}
+        return Consumption(self.records + later.records, self.size_bytes + later.size_bytes, parts, transactions, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ class StepInput:
 
     def consumption(self) -> Consumption:
         """What it takes from inputs."""
-        return Consumption(self.records, self.size_bytes, self._parts())
+        now = int(time.time())
+        keys = {push.key: now for push in self.pushes if push.key is not None}
+        return Consumption(self.records, self.size_bytes, self._parts(), push_keys=keys)
 
     def _parts(self) -> dict[InputEndpoint, Consumed]:
         """What each endpoint contributes."""

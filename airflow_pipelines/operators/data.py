@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.hooks.conditions import TokenCondition
+from airflow_pipelines.hooks.pipeline import Pushed
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
 from airflow_pipelines.operators.files import read_file, suffix_of, without_password
@@ -31,25 +33,61 @@ class IngestingOperator(WaitingPipelineOperator):
     tolerance: with ``exactly_once`` they do, with ``none`` and ``at_least_once`` from its next checkpoint on, which
     PipelineCompletionTokenSensor takes with ``checkpoint=True``.
 
-    Rows are delivered at least once. A retry, after a lost answer or a wait that took too long, pushes them again, which adds them
-    again unless the table has a primary key, so give tables that are fed this way one, or set ``retries=0``.
+    Rows are added once for each DAG run and map index: the pipeline remembers for a week, as safely as the rows themselves, which
+    task has pushed what. A retry, after a lost answer or a wait that took too long, or the task when it is cleared, finds them
+    there, and the XCom says so (``already_there``); other rows than before are pushed. A pipeline whose storage was cleared has
+    forgotten it with the rows.
 
     :param table: the table; an unquoted name is not case-sensitive
+    :param once: whether rows that this task has pushed in this run before are left out; False adds them again
     :param wait: wait until all rows are processed and delivered; otherwise that is what the token is for. In a transaction that is
         after its commit only, so do not wait there
     """
 
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "table")
 
-    def __init__(self, *, table: str, wait: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, table: str, wait: bool = False, once: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
         self.wait = wait
+        self.once = once
 
     def check_arguments(self) -> None:
         """See the base class."""
         super().check_arguments()
         self.table = arguments.text("table", self.table)
+
+    def push(self, context: Context, parts: Iterable[tuple[bytes, Mapping[str, Any]]]) -> Pushed:
+        """Push the requests of this task.
+
+        :param context: the task's context
+        :param parts: the body and the parameters of each
+        :returns: the token of the last one, which covers all; whether all were there already
+        """
+        token, present = "", []
+        for number, (body, params) in enumerate(parts):
+            key = self._key(context, number, body, params)
+            # Tokens count what came in through the same endpoint, so the last one covers the earlier requests.
+            pushed = self.hook.ingest(self.pipeline_name, self.table, body, params, key)
+            token = pushed.token
+            present.append(pushed.already_there)
+        if any(present):
+            self.log.info(
+                "Table %s of pipeline %s has %s of %s parts of these rows already: this task has pushed them before, in this run",
+                self.table,
+                self.pipeline_name,
+                sum(present),
+                len(present),
+            )
+        return Pushed(token, all(present))
+
+    def _key(self, context: Context, number: int, body: bytes, params: Mapping[str, Any]) -> str | None:
+        """The key of one request: the same for the same rows of the same task in the same run, whichever try it is."""
+        ti: Any = context.get("ti")
+        if ti is None or not self.once:
+            return None
+        task = [ti.dag_id, ti.run_id, ti.task_id, ti.map_index, number, sorted(params.items()), hashlib.sha256(body).hexdigest()]
+        return f"airflow-{hashlib.sha256(json.dumps(task).encode()).hexdigest()}"
 
     def pushed(self, context: Context, result: dict[str, Any]) -> Any:
         """Report what was pushed, at once or when it is processed.
@@ -70,7 +108,7 @@ class IngestingOperator(WaitingPipelineOperator):
 class IngestOperator(IngestingOperator):
     """Pushes rows into a table. See :class:`IngestingOperator` for what is promised of them.
 
-    XCom: ``{"pipeline", "table", "rows", "token"}``; the completion token covers every row of this push.
+    XCom: ``{"pipeline", "table", "rows", "token", "already_there"}``; the completion token covers every row of this push.
 
     :param rows: the rows as dictionaries (or changes, see ``update_format``), or a pandas DataFrame with the table's columns
     :param update_format: what an element of ``rows`` is: ``raw``, a row to insert; ``insert_delete``, one of ``{"insert": row}``,
@@ -97,12 +135,11 @@ class IngestOperator(IngestingOperator):
         if not rows:
             raise AirflowFailException(f"rows is empty: there are no rows to push into {self.table!r}")
         params = {"format": "json", "array": True, "update_format": self.update_format}
-        token = ""
-        for start in range(0, len(rows), ROWS_PER_REQUEST):
-            body = json.dumps(rows[start : start + ROWS_PER_REQUEST], default=_plain).encode()
-            # Tokens count what came in through the same endpoint, so the last one covers the earlier requests.
-            token = self.hook.ingest(self.pipeline_name, self.table, body, params)
-        return self.pushed(context, {"pipeline": self.pipeline_name, "table": self.table, "rows": len(rows), "token": token})
+        starts = range(0, len(rows), ROWS_PER_REQUEST)
+        bodies = (json.dumps(rows[start : start + ROWS_PER_REQUEST], default=_plain).encode() for start in starts)
+        found = self.push(context, ((body, params) for body in bodies))
+        result = {"pipeline": self.pipeline_name, "table": self.table, "rows": len(rows)}
+        return self.pushed(context, {**result, "token": found.token, "already_there": found.already_there})
 
 
 class IngestFileOperator(IngestingOperator):
@@ -112,7 +149,7 @@ class IngestFileOperator(IngestingOperator):
     The file goes in one request. For large files, or to resume where a checkpoint stopped, give the table a connector that reads
     files.
 
-    XCom: ``{"pipeline", "table", "token"}``.
+    XCom: ``{"pipeline", "table", "token", "already_there"}``.
 
     :param path: the file: a path on this worker, or a URL that fsspec knows, such as ``s3://bucket/orders.csv``
     :param file_conn_id: the connection with the credentials for a URL: that of the provider that knows the store (type ``aws`` also
@@ -149,8 +186,9 @@ class IngestFileOperator(IngestingOperator):
             params["headers"] = True
         elif kind == "json":
             params |= {"update_format": "raw", "array": suffix == ".json"}
-        token = self.hook.ingest(self.pipeline_name, self.table, content, params)
-        return self.pushed(context, {"pipeline": self.pipeline_name, "table": self.table, "token": token})
+        found = self.push(context, [(content, params)])
+        result = {"pipeline": self.pipeline_name, "table": self.table}
+        return self.pushed(context, {**result, "token": found.token, "already_there": found.already_there})
 
 
 class CompletionTokenOperator(PipelineOperator):

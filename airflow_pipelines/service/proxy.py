@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, READ_ONLY_HEADER, Problem
+from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER
 from airflow_pipelines.host.path_segments import segment
 from airflow_pipelines.service.control_plane import ControlPlane, Target
 from airflow_pipelines.service.hosts import CLOSED, HostState, authorization
@@ -29,7 +30,7 @@ WATCH_S = 2.0
 
 _BODY = {"content-length", "transfer-encoding"}
 """One of these headers says that a request has a body, and how it ends."""
-_FORWARDED = ("content-type", "accept", "content-encoding", *_BODY)
+_FORWARDED = ("content-type", "accept", "content-encoding", IDEMPOTENCY_KEY_HEADER, *_BODY)
 CLIENT_LEFT = 499
 """The status of an answer that nobody reads any more, as some servers write it into their logs."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import unquote_plus
 from uuid import UUID
 
@@ -58,6 +60,31 @@ def test_input_json_sends_lists_as_arrays_without_waiting_when_told(service: Scr
     pipeline.input_json('"T"', [{"insert": {"i": 1}}], update_format="insert_delete", wait=False)
     [(params, body)] = service.asked("POST pipelines/p/ingress/%22T%22")
     assert (params["array"], params["update_format"], body) == ("true", "insert_delete", [{"insert": {"i": 1}}])
+
+
+def test_rows_with_a_key_are_sent_with_it_and_asked_for_again(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline = pipeline_of(service, up("Running"))
+    service.on("POST pipelines/p/ingress/t", {"token": "a", "already_there": False}, {"token": "a", "already_there": True})
+    sent: list[tuple[Any, Any]] = []
+    request = service.client.request
+
+    def seen(method: str, path: str, **options: Any) -> Any:
+        sent.append(((options.get("headers") or {}).get("idempotency-key"), options.get("idempotent")))
+        return request(method, path, **options)
+
+    monkeypatch.setattr(service.client, "request", seen)
+    with caplog.at_level(logging.INFO, logger="airflow_pipelines"):
+        pipeline.input_json("t", {"x": 1}, wait=False, force=True, idempotency_key="mine")
+        assert "already" not in caplog.text
+        pipeline.input_json("t", {"x": 1}, wait=False, force=True, idempotency_key="mine")
+    assert "table t of pipeline p has the rows with the key 'mine' already" in caplog.text
+    pipeline.input_json("t", {"x": 1}, wait=False, force=True)
+    assert sent == [("mine", True), ("mine", True), (None, False)]
+    for wrong in ("", "two\nlines", "caf\u00e9", "long" * 200):
+        with pytest.raises(ValueError, match="idempotency key"):
+            pipeline.input_json("t", {"x": 1}, wait=False, force=True, idempotency_key=wrong)
 
 
 def test_input_json_refuses_what_cannot_be_sent(service: Scripted) -> None:

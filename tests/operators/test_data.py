@@ -4,13 +4,16 @@ import json
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.contract.push_keys import check_push_key
+from airflow_pipelines.hooks.pipeline import PipelineHook, Pushed
 from airflow_pipelines.operators import data
 from airflow_pipelines.operators.data import (
     CompletionTokenOperator,
@@ -30,9 +33,9 @@ def ingested(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes, dict[str
     """What was pushed: table, body and parameters of each request."""
     pushed: list[tuple[str, bytes, dict[str, Any]]] = []
 
-    def ingest(_hook: PipelineHook, _name: str, table: str, body: bytes, params: dict[str, Any]) -> str:
+    def ingest(_hook: PipelineHook, _name: str, table: str, body: bytes, params: dict[str, Any], _key: str | None) -> Pushed:
         pushed.append((table, body, params))
-        return f"token-{len(pushed)}"
+        return Pushed(f"token-{len(pushed)}")
 
     monkeypatch.setattr(PipelineHook, "ingest", ingest)
     return pushed
@@ -42,10 +45,63 @@ def test_rows_go_over_the_wire_and_a_token_comes_back(scripted: ScriptedService)
     scripted.up()
     scripted.answers["POST", "ingress/t"] = {"token": "abc"}
     result = IngestOperator(**INTO, rows=[{"a": 1}, {"a": 2}]).execute({})
-    assert result == {"pipeline": "p", "table": "t", "rows": 2, "token": "abc"}
+    assert result == {"pipeline": "p", "table": "t", "rows": 2, "token": "abc", "already_there": False}
     _, _, params, body = scripted.calls[-1]
     assert params == {"format": "json", "array": "true", "update_format": "raw"}
     assert body == [{"a": 1}, {"a": 2}]
+
+
+def run_of(**fields: Any) -> Any:
+    """A task's context, as far as a push looks at it."""
+    return {"ti": SimpleNamespace(**{"dag_id": "d", "run_id": "r", "task_id": "x", "map_index": -1, "try_number": 1} | fields)}
+
+
+def test_the_same_rows_of_a_task_have_the_same_key_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[str | None] = []
+    known: set[str | None] = set()
+
+    def ingest(_hook: PipelineHook, _name: str, _table: str, _body: bytes, _params: dict[str, Any], key: str | None) -> Pushed:
+        keys.append(key)
+        before = key in known
+        known.add(key)
+        return Pushed("token", before)
+
+    monkeypatch.setattr(PipelineHook, "ingest", ingest)
+    monkeypatch.setattr(data, "ROWS_PER_REQUEST", 1)
+    twice: dict[str, Any] = INTO | {"rows": [{"a": 1}, {"a": 1}]}
+    assert IngestOperator(**twice).execute(run_of())["already_there"] is False
+    assert len(set(keys)) == 2, "the same row twice is two rows"
+    # Another try, or the cleared task.
+    assert IngestOperator(**twice).execute(run_of(try_number=2))["already_there"] is True
+    assert keys[2:] == keys[:2]
+    others = [run_of(run_id="s"), run_of(dag_id="e"), run_of(task_id="y"), run_of(map_index=3)]
+    for context in others:
+        assert IngestOperator(**twice).execute(context)["already_there"] is False
+    assert IngestOperator(**INTO, rows=[{"a": 1}, {"a": 2}]).execute(run_of())["already_there"] is False, "one of them is new"
+    assert len(set(keys)) == 2 + 2 * len(others) + 1
+    assert all(check_push_key(str(key)) for key in keys)
+    keys.clear()
+    IngestOperator(**twice, once=False).execute(run_of())
+    IngestOperator(**twice).execute({})
+    assert keys == [None] * 4
+
+
+def test_the_key_of_a_push_is_a_header(scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sent: list[Any] = []
+    scripted.up()
+    scripted.answers["POST", "ingress/t"] = {"token": "abc", "already_there": True}
+    request = PipelineClient.request
+
+    def seen(client: PipelineClient, method: str, path: str, **options: Any) -> Any:
+        sent.append(options)
+        return request(client, method, path, **options)
+
+    monkeypatch.setattr(PipelineClient, "request", seen)
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    assert IngestFileOperator(**INTO, path=str(tmp_path / "rows.csv")).execute(run_of())["already_there"] is True
+    (options,) = sent
+    assert list(options["headers"]) == ["idempotency-key"]
+    assert options["idempotent"] is True, "a lost answer is asked for again"
 
 
 def test_values_json_does_not_know_keep_their_meaning(ingested: Any) -> None:
@@ -149,7 +205,7 @@ def test_a_file_may_be_anywhere_that_fsspec_reaches(ingested: Any) -> None:
 
     fsspec.filesystem("memory").pipe_file("/orders/day one.csv", b"id\n1\n")
     result = IngestFileOperator(**INTO, path="memory://orders/day one.csv").execute({})
-    assert result == {"pipeline": "p", "table": "t", "token": "token-1"}
+    assert result == {"pipeline": "p", "table": "t", "token": "token-1", "already_there": False}
     assert ingested == [("t", b"id\n1\n", {"format": "csv", "headers": True})]
 
 
@@ -158,7 +214,13 @@ def test_pushing_waits_when_it_is_told_to(scripted: ScriptedService) -> None:
     scripted.answers["POST", "ingress/t"] = {"token": "abc"}
     scripted.answers["GET", "completion_status"] = [{"status": "inprogress"}, {"status": "complete", "step": 4, "durable": True}]
     waiting: dict[str, Any] = INTO | {"rows": [{"a": 1}], "wait": True, "poke_interval": 0.01}
-    assert IngestOperator(**waiting).execute({}) == {"pipeline": "p", "table": "t", "rows": 1, "token": "abc"}
+    assert IngestOperator(**waiting).execute({}) == {
+        "pipeline": "p",
+        "table": "t",
+        "rows": 1,
+        "token": "abc",
+        "already_there": False,
+    }
     assert scripted.asked("GET").count("completion_status") == 2
     scripted.answers["GET", "completion_status"] = {"status": "inprogress"}
     operator = IngestOperator(**waiting, deferrable=True)

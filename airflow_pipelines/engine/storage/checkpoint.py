@@ -96,6 +96,7 @@ class CheckpointContents:
     :param files: the batch files that the manifest names
     :param connectors: ``relation.connector`` to its state
     :param initial_start_time: seconds since the epoch
+    :param push_keys: the keys of the pushes of the last days, oldest first, each with when it was taken in seconds since the epoch
     """
 
     program: ProgramIdentity
@@ -105,6 +106,7 @@ class CheckpointContents:
     connectors: dict[str, ConnectorState] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
     initial_start_time: float = 0.0
+    push_keys: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,6 +453,7 @@ def _contents(document: dict[str, Any]) -> CheckpointContents:
         connectors=read_connectors(document["connectors"]),
         counters=Counters.from_stored(document),
         initial_start_time=document["initial_start_time"],
+        push_keys=document.get("push_keys", {}),
     )
 
 

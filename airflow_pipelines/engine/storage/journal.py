@@ -66,7 +66,8 @@ class JournalRecord:
 
     ``tables`` maps each changed table to the manifest of its normalised delta's batch, ``inline`` to the delta's Arrow stream in
     base 64 when it is too small to be worth a file. ``connectors`` holds the state of the connectors that
-    took part, as in a checkpoint. ``clock`` and ``waterlines`` are those after the step, as in a snapshot.
+    took part, as in a checkpoint. ``clock`` and ``waterlines`` are those after the step, as in a snapshot. ``push_keys`` are those
+    of the pushes that the step took, as in a checkpoint.
     """
 
     step: int
@@ -76,6 +77,7 @@ class JournalRecord:
     counters: Counters = field(default_factory=Counters)
     clock: int | None = None
     waterlines: dict[str, dict[str, str]] = field(default_factory=dict)
+    push_keys: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,7 @@ def _record(document: dict[str, Any]) -> JournalRecord:
         Counters.from_stored(document),
         document.get("clock"),
         document.get("waterlines", {}),
+        document.get("push_keys", {}),
     )
 
 

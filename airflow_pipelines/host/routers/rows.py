@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from typing import Any
 
 import pyarrow.compute as pc
 from fastapi import APIRouter, Request
@@ -15,8 +16,10 @@ from airflow_pipelines.connectors.http import parse_ingress
 from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
 from airflow_pipelines.engine.allowed_changes import allowed_changes
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.host.push_keys import kept_key
 from airflow_pipelines.host.routers.common import Runner, table_of
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.column_types import ColumnType
@@ -30,13 +33,16 @@ _OURS = frozenset({"format", "force", "pipeline_name"})
 
 
 @router.post("/ingress/{table}")
-async def ingress(request: Request, runner: Runner, table: str, format: str = "csv", force: bool = False) -> dict[str, str]:
-    """Take rows; answers with a completion token. Waits while the pipeline is paused, unless forced."""
+async def ingress(request: Request, runner: Runner, table: str, format: str = "csv", force: bool = False) -> dict[str, Any]:
+    """Take rows; answers with a completion token. Waits while the pipeline is paused, unless forced. Rows with an idempotency key
+    that have come before are not taken again, and the answer says so.
+    """
     live = runner.requests.serving()
     if canonical(table) == CLOCK_TABLE.name and CLOCK_TABLE.name not in live.program.tables:
         return await run_in_threadpool(_set_clock, runner, format, dict(request.query_params), await request.body())
     relation = table_of(live, table)
     options = {key: value for key, value in request.query_params.items() if key not in _OURS}
+    key = _key_of(request, relation.name)
     body = await request.body()
     try:
         schema = live.program.schemas[relation.name]
@@ -53,17 +59,37 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
         dropped = sum(part.count for part in refused)
         errors += [ConnectorError("parse", part.reason) for part in refused]
     num_errors = parsed.num_errors + dropped
-    if num_errors:
+    push = None
+    if changes is not None:
+        push = runner.requests.push([changes], parsed.records - dropped, len(body), force=force, endpoint=endpoint, key=key)
+    repeats = push is not None and push.repeats
+    if num_errors and not repeats:
         endpoint.metrics.parse_errors.extend(errors, num_errors)
         runner.requests.wake()
-    if changes is not None:
-        push = runner.requests.push([changes], parsed.records - dropped, len(body), force=force, endpoint=endpoint)
-        await asyncio.wrap_future(push.accepted)
+    if push is not None:
+        accepted = asyncio.wrap_future(push.accepted)
+        # Whoever sends rows again does not call off the ones that are under way.
+        await (asyncio.shield(accepted) if repeats else accepted)
     if num_errors:
         listed = "\n".join(error.message for error in errors)
         details = {"num_errors": num_errors, "errors": [{"index": error.index, "message": error.message} for error in errors]}
         raise Problem(ErrorCode.PARSE_ERRORS, f"Errors parsing input data ({num_errors} errors):\n{listed}", details)
-    return {"token": runner.requests.token(endpoint)}
+    token: dict[str, Any] = {"token": runner.requests.token(endpoint)}
+    return token if key is None else {**token, "already_there": repeats}
+
+
+def _key_of(request: Request, table: str) -> str | None:
+    """What is kept of the idempotency key of a request, None for one without.
+
+    :raises Problem: it is none
+    """
+    given = request.headers.get(IDEMPOTENCY_KEY_HEADER)
+    if given is None:
+        return None
+    try:
+        return kept_key(table, check_push_key(given))
+    except ValueError as error:
+        raise Problem(ErrorCode.INVALID_PARAM, f"The header Idempotency-Key: {error}") from error
 
 
 def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], body: bytes) -> dict[str, str]:
