@@ -12,8 +12,8 @@ from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
 from airflow_pipelines.operators.base import PipelineOperator
 from airflow_pipelines.operators.change import DeployPipelineOperator
 from airflow_pipelines.operators.lifecycle import DeletePipelineOperator, StartPipelineOperator, StopPipelineOperator
-from airflow_pipelines.operators.outcome import GroupOutcomeOperator
 from airflow_pipelines.sensors.pipeline import PipelineCompletionSensor
+from airflow_pipelines.task_groups.outcome import GroupOutcomeOperator
 
 _AFTERWARDS = ("stop", "delete")
 

@@ -9,8 +9,8 @@ from typing import Any
 from airflow.sdk import TaskGroup, TriggerRule
 
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
-from airflow_pipelines.operators.outcome import GroupOutcomeOperator
 from airflow_pipelines.operators.transaction import CommitTransactionOperator, StartTransactionOperator, UndoTransactionOperator
+from airflow_pipelines.task_groups.outcome import GroupOutcomeOperator
 
 _ON_FAILURE = ("leave", "undo")
 
