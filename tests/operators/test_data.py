@@ -97,8 +97,8 @@ def test_the_key_of_a_push_is_a_header(scripted: ScriptedService, monkeypatch: p
         return request(client, method, path, **options)
 
     monkeypatch.setattr(PipelineClient, "request", seen)
-    (tmp_path / "rows.csv").write_text("a\n1\n")
-    assert IngestFileOperator(**INTO, path=str(tmp_path / "rows.csv")).execute(run_of())["already_there"] is True
+    (tmp_path / "rows.json").write_text('[{"a": 1}]')
+    assert IngestFileOperator(**INTO, path=str(tmp_path / "rows.json")).execute(run_of())["already_there"] is True
     (options,) = sent
     assert list(options["headers"]) == ["idempotency-key"]
     assert options["idempotent"] is True, "a lost answer is asked for again"
