@@ -82,7 +82,9 @@ def change_text(change: PendingChange) -> str:
         lines += [f"evaluated from {view.rows} stored rows: view {name}" for name, view in sorted(change.plan.evaluated.items())]
         lines += [f"dropped with {rows} stored rows: {name}" for name, rows in sorted(change.plan.dropped.items())]
         lines += [f"refused: {refusal.message}" for refusal in change.plan.refusals]
-        lines.append(f"about {change.plan.seconds:g} s")
+        if change.plan.evaluated:
+            range_ = _range(change.plan.seconds, change.plan.seconds_at_most)
+            lines.append(f"evaluating takes about {range_} s, besides the restart")
         lines += [f"file {file.path} ({file.change.value}):\n{file.diff}" for file in change.plan.files]
     return "\n".join(lines)
 
@@ -107,8 +109,11 @@ def change_markdown(change: PendingChange) -> str:
         ]
         parts.append("\n".join(["| operator | name | change | state |", "| --- | --- | --- | --- |", *rows]))
     if change.plan is not None and change.plan.evaluated:
-        rows = [f"| `{name}` | {view.rows} | {view.seconds:g} |" for name, view in sorted(change.plan.evaluated.items())]
-        total = f"| all | {change.plan.rows} | {change.plan.seconds:g} |"
+        rows = [
+            f"| `{name}` | {view.rows} | {_range(view.seconds, view.seconds_at_most)} |"
+            for name, view in sorted(change.plan.evaluated.items())
+        ]
+        total = f"| all | {change.plan.rows} | {_range(change.plan.seconds, change.plan.seconds_at_most)} |"
         parts.append("\n".join(["| view to evaluate | stored rows read | seconds, about |", "| --- | --- | --- |", *rows, total]))
     if change.plan is not None and change.plan.dropped:
         rows = [f"| `{name}` | {count} |" for name, count in sorted(change.plan.dropped.items())]
@@ -198,3 +203,9 @@ def _fenced(text: str, language: str) -> str:
     while fence in text:
         fence += "`"
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _range(least: float, most: float) -> str:
+    """Seconds in two digits, for no estimate is better than that."""
+    low, high = (f"{float(f'{seconds:.2g}'):g}" for seconds in (least, max(least, most)))
+    return low if high == low else f"{low} to {high}"

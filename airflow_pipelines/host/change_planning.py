@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_pipelines.contract.change_plan import (
@@ -22,6 +22,7 @@ from airflow_pipelines.engine.snapshot import owner
 from airflow_pipelines.engine.stages import needed_for
 from airflow_pipelines.engine.wiring import Wiring
 from airflow_pipelines.host.bootstrap import BootstrapPlan, SavedProgram
+from airflow_pipelines.host.evaluation_times import UNMEASURED, Factors
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion
 from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff
 from airflow_pipelines.program.fingerprints import Fingerprints
@@ -42,11 +43,13 @@ class PlannedChange:
     :param bootstrap: how the new program would go on from what is saved
     :param programs: the two programs
     :param plan: what that means for relations and their rows
+    :param computed_s: how long the evaluation takes by its rows and stages alone, in seconds
     """
 
     bootstrap: BootstrapPlan
     programs: ProgramChange
     plan: ChangePlan
+    computed_s: float = 0.0
 
     def to_wire(self) -> dict[str, Any]:
         """What the details of a pipeline that awaits approval have, and what a plan is answered with."""
@@ -76,13 +79,19 @@ class NewProgram:
     front_end: FrontEnd
 
 
-def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgram) -> PlannedChange:
+def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgram, factors: Factors = UNMEASURED) -> PlannedChange:
     """What it means that a program goes on from a saved one.
 
     :param bootstrap: how it goes on
     :param saved: the saved program
     :param new: the new program
+    :param factors: how long evaluations take, seen from what is computed for them
     """
+    evaluated = _evaluations(bootstrap, saved, new.program, new.wiring)
+    expected = {
+        name: replace(view, seconds=round(view.seconds * factors.least, 3), seconds_at_most=round(view.seconds * factors.most, 3))
+        for name, view in evaluated.items()
+    }
     before, after = saved.identity.fingerprints, new.program.fingerprints
     identity, declarations = saved.identity, new.front_end.declarations(new.source)
     return PlannedChange(
@@ -90,12 +99,13 @@ def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgra
         ProgramChange(saved=ProgramVersion.of(identity.source, identity.version), new=ProgramVersion.of(new.source, new.version)),
         ChangePlan(
             relations=dict(_relations(bootstrap.diff, before, saved.declarations(), after, declarations)),
-            evaluated=_evaluations(bootstrap, saved, new.program, new.wiring),
+            evaluated=expected,
             dropped=_dropped(bootstrap, saved),
             refusals=tuple(Refusal(problem.code.value, problem.message) for problem in bootstrap.refusals),
             operators=bootstrap.streams.operators,
             files=file_changes(identity.source, new.source),
         ),
+        sum(view.seconds for view in evaluated.values()),
     )
 
 
@@ -140,7 +150,7 @@ def _declared(name: str, hashes: Mapping[str, str], texts: Mapping[str, str]) ->
 
 
 def _evaluations(bootstrap: BootstrapPlan, saved: SavedProgram, new: Program, wiring: Wiring) -> dict[str, ViewEvaluation]:
-    """The views to evaluate from the start, those that have not changed included."""
+    """The views to evaluate from the start, those that have not changed included, with the seconds by rows and stages alone."""
     rows = saved.holdings.contents
     views = {*bootstrap.evaluated, *bootstrap.outdated}
     fresh = {stage.relation for stage in wiring.stages if wiring.owners[stage.relation] in views}

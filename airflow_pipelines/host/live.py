@@ -25,6 +25,7 @@ from airflow_pipelines.host.deliveries import Deliveries
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.host.evaluation_times import EvaluationTimes
 from airflow_pipelines.host.kept_operators import running_operators
 from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.outputs import OutputEndpoint
@@ -232,6 +233,11 @@ class LivePipeline:
         """The operators of the stream program, and what they kept at the newest checkpoint."""
         states = self.circuit.snapshot.states.get(STREAM_PROGRAM)
         return running_operators({} if states is None else states, self.program.streams)
+
+    @property
+    def evaluation_times(self) -> EvaluationTimes:
+        """What earlier evaluations of changed views have taken."""
+        return EvaluationTimes(self.durability.folder if self.durability.options.storage else None)
 
     @property
     def streams_have_end_to_show(self) -> bool:

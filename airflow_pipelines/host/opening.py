@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.bootstrap import BootstrapMode, BootstrapPlan, SavedProgram, plan_bootstrap
 from airflow_pipelines.host.change_log import Place, Run
-from airflow_pipelines.host.change_planning import NewProgram, planned_change
+from airflow_pipelines.host.change_planning import NewProgram, PlannedChange, planned_change
 from airflow_pipelines.host.checkpoint_sync import COPY_S, CheckpointSync
 from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.declared_connectors import ConnectorServices
@@ -298,6 +299,7 @@ class Opening:
         plan.check(self._approval.mode if self._approval.is_given else BootstrapMode.PLAIN)
         base = "the recovery point" if saved.base is None or not saved.base.listed else f"checkpoint {saved.base.uuid}"
         self._log.info("going on from %s: step %d, %d processed records", base, saved.step, saved.counters.processed_records)
+        planned: PlannedChange | None = None
         for view, reason in plan.outdated.items():
             self._log.info("view %s is evaluated anew from the tables, which changes nothing for its readers: %s", view, reason)
         if not plan.diff.is_empty:
@@ -309,7 +311,8 @@ class Opening:
                 live.circuit.wiring,
                 front_end_for(live.identity.source, self._sessions),
             )
-            self._approval.ask(planned_change(plan, before, new))
+            planned = planned_change(plan, before, new, live.evaluation_times.factors())
+            self._approval.ask(planned)
         self._metrics.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors, plan.kept)
         changes = plan.diff.program_diff or ProgramDiff()
@@ -321,9 +324,11 @@ class Opening:
         recovery = Recovery(live)
         recovery.restore(saved, plan)
         self._state.check()
-        if not plan.diff.is_empty:
+        if planned is not None:
             self._await_listeners(live)
+            started = time.monotonic()
             self._bootstrap(recovery, plan)
+            self._note_evaluation(live, planned, time.monotonic() - started)
         if live.durability.journals and (saved.records or not plan.diff.is_empty):
             save_recovery_point(live)
 
@@ -351,6 +356,17 @@ class Opening:
         """Keep what comes out from now on for those who listen before a pipeline that starts paused is resumed."""
         if self._state.desired is RuntimeStatus.PAUSED:
             live.endpoints.outputs.await_listeners()
+
+    def _note_evaluation(self, live: LivePipeline, planned: PlannedChange, taken_s: float) -> None:
+        """Have later estimates know what this evaluation has taken."""
+        if not planned.plan.evaluated:
+            return
+        expected = f"{planned.plan.seconds:g} to {planned.plan.seconds_at_most:g} s were expected"
+        self._log.info("changed views were evaluated in %.1f s; %s", taken_s, expected)
+        try:
+            live.evaluation_times.add(planned.computed_s, taken_s)
+        except OSError as error:
+            self._log.warning("later estimates will not know what this evaluation has taken: %s", error)
 
     def _bootstrap(self, recovery: Recovery, plan: BootstrapPlan) -> None:
         """Evaluate what is new, and give outputs what they are to have of it."""

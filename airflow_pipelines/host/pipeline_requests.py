@@ -223,7 +223,7 @@ class PipelineRequests:
             operators=live.kept_operators,
         )
         new = NewProgram(source, None, compiled, wired(compiled, "auto"), front_end_for(source, live.sessions))
-        return planned_change(plan_bootstrap(running, compiled, new.wiring), running, new)
+        return planned_change(plan_bootstrap(running, compiled, new.wiring), running, new, live.evaluation_times.factors())
 
     # Checkpoints.
 

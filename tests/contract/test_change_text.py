@@ -53,7 +53,6 @@ def test_the_text_has_operators_their_state_and_the_lines_that_differ() -> None:
         "operator old (Old): DROPS count (1 key, 80 bytes)",
         "operator join: starts anew; DROPS left, right, because the relation orders changed",
         "refused: the keys of score were text",
-        "about 0 s",
         "file fraud.py (modified):",
         "-limit = 100",
         "+limit = 250",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from airflow_pipelines.host.evaluation_times import UNMEASURED, EvaluationTimes, Factors
 from tests.host.driver import Pipeline
 
 Make = Callable[..., Pipeline]
@@ -63,6 +65,7 @@ def test_a_plan_is_what_approval_shows_and_does_not_touch_the_running_pipeline(m
     assert plan["evaluated"]["totals"]["reads"] == {"t": 3}
     assert plan["rows"] == 3
     assert 0 < plan["seconds"] < 5
+    assert plan["seconds_at_most"] == pytest.approx(25 * plan["seconds"]), "nothing was measured yet"
     assert plan["dropped"].keys() == {"totals"}, "the view that was only renamed loses nothing"
     changes = {name: (change["kind"], change["change"]) for name, change in plan["relations"].items()}
     assert changes == {
@@ -181,3 +184,34 @@ def test_two_programs_are_compared_without_a_pipeline(make: Make) -> None:
     new = BEFORE.replace("SELECT x, COUNT(*)", "SELECT x, 1 + COUNT(*)")
     refused = pipeline.http.post("/diff", json={"old": {"program_code": BEFORE}, "new": {"program_code": new}})
     assert (refused.status_code, refused.json()["error_code"]) == (400, "BootstrapNotAllowed")
+
+
+def test_estimates_are_in_the_range_of_what_evaluations_have_taken(tmp_path: Path) -> None:
+    times = EvaluationTimes(tmp_path)
+    assert times.factors() == UNMEASURED
+    times.add(1.5, 33.0)
+    times.add(0.0, 1.0)
+    assert EvaluationTimes(tmp_path).factors() == Factors(11.0, 44.0)
+    times.add(2.0, 4.0)
+    assert times.factors() == Factors(1.0, 44.0)
+    for _ in range(10):
+        times.add(1.0, 3.0)
+    assert times.factors() == Factors(1.5, 6.0), "only the newest count"
+    assert EvaluationTimes(None).factors() == UNMEASURED
+    EvaluationTimes(None).add(1.0, 1.0)
+
+
+@pytest.mark.core
+def test_an_evaluation_corrects_the_next_estimate(make: Make) -> None:
+    pipeline = make(BEFORE)
+    pipeline.start()
+    pipeline.insert("t", *({"id": n, "v": n % 7} for n in range(100)))
+    pipeline.suspend()
+    pipeline.program = BEFORE.replace("SELECT v, COUNT(*) AS n FROM t", "SELECT v, COUNT(*) AS n, MAX(id) AS last FROM t")
+    pipeline.start(bootstrap_policy="allow")
+    assert "changed views were evaluated in " in pipeline.log
+    assert "s were expected" in pipeline.log
+    factors = EvaluationTimes(pipeline.folder / "storage").factors()
+    assert factors != UNMEASURED
+    plan = planned(pipeline, BEFORE)["plan"]
+    assert plan["seconds_at_most"] / plan["seconds"] == pytest.approx(factors.most / factors.least, rel=0.05)

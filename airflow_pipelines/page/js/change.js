@@ -1,7 +1,7 @@
 /** A change that waits: what it does to each relation and operator, and both programs side by side. */
 
 import { classes, html, useState } from "./html.js";
-import { bytes, counted, duration, whole } from "./format.js";
+import { bytes, counted, estimate, whole } from "./format.js";
 import { rowsRead } from "./graph_node.js";
 import { Icon } from "./icons.js";
 import { Review } from "./review.js";
@@ -24,7 +24,7 @@ export function summary(change) {
     .filter(([what]) => numbers.has(what))
     .map(([what, word]) => `${numbers.get(what)} ${word}`);
   const views = Object.keys(plan.evaluated).length;
-  const cost = views ? `${counted(views, "view")} to evaluate anew from ${counted(plan.rows, "stored row")}, about ${duration(plan.seconds)}` : "no view to evaluate anew";
+  const cost = views ? `${counted(views, "view")} to evaluate anew from ${counted(plan.rows, "stored row")}, about ${estimate(plan)}` : "no view to evaluate anew";
   return `${parts.join(", ") || "Nothing that is declared differs"}; ${cost}.`;
 }
 
@@ -56,7 +56,7 @@ function Effects({ change }) {
     <tbody>${rows.map(
       (row) => html`<tr><th scope="row"><span class="muted">${row.kind}</span> <code>${row.name}</code></th>
         <td><span class=${`effect effect-${WORDS[row.what]}`}>${SIGNS[row.what]} ${WORDS[row.what]}</span></td><td>${row.text}</td>
-        <td class="right" title=${row.reads ?? ""}>${row.rows === undefined ? "" : whole(row.rows)}</td><td class="right">${row.seconds === undefined ? "" : duration(row.seconds)}</td>
+        <td class="right" title=${row.reads ?? ""}>${row.rows === undefined ? "" : whole(row.rows)}</td><td class="right">${row.estimate ?? ""}</td>
         <td class="right">${row.dropped === undefined ? "" : whole(row.dropped)}</td></tr>`,
     )}</tbody></table></div>`;
 }
@@ -88,7 +88,7 @@ function relationText({ change, kind }, evaluation) {
 
 function costs(plan, name) {
   const evaluation = plan.evaluated[name];
-  return { rows: evaluation?.rows, seconds: evaluation?.seconds, reads: evaluation && rowsRead(evaluation.reads), dropped: plan.dropped[name] };
+  return { rows: evaluation?.rows, estimate: evaluation && estimate(evaluation), reads: evaluation && rowsRead(evaluation.reads), dropped: plan.dropped[name] };
 }
 
 const byOrder = ([one, { change: first }], [other, { change: second }]) => ORDER.indexOf(first) - ORDER.indexOf(second) || one.localeCompare(other);

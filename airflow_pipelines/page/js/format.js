@@ -58,6 +58,12 @@ export function duration(value) {
   return days < 7 && hours % 24 ? `${days} d ${hours % 24} h` : `${days} d`;
 }
 
+/** An estimate: between two durations, where both are known and differ. */
+export function estimate({ seconds, seconds_at_most: most }) {
+  const [low, high] = [duration(seconds), duration(most)];
+  return most === undefined || low === high ? low : `${low} to ${high}`;
+}
+
 /** How long ago a moment is: "now" or a duration. Null when it is not known. */
 export function age(moment, now) {
   if (!isNumber(moment)) return UNKNOWN;

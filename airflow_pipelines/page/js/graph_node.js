@@ -1,7 +1,7 @@
 /** One node of a graph: its shape says what it is, its bar and colour how much of the steps' time it takes, its tag what changes. */
 
 import { classes, html, memo } from "./html.js";
-import { brief, duration, rate, share, whole } from "./format.js";
+import { brief, estimate, rate, share, whole } from "./format.js";
 import { NODE_WIDTH } from "./graph_layout.js";
 
 const NAME_LETTERS = 21;
@@ -41,7 +41,7 @@ const joined = (...parts) => parts.filter(Boolean).join(" · ");
 
 /** The line that says what a change costs. */
 export function costLine(node) {
-  if (node.evaluated) return `${brief(node.evaluated.rows)} rows · ${duration(node.evaluated.seconds)}`;
+  if (node.evaluated) return `${brief(node.evaluated.rows)} rows · ${estimate(node.evaluated)}`;
   if (node.effect === "dropped" && node.droppedRows !== undefined) return `${brief(node.droppedRows)} rows go`;
   if (node.operatorChange?.dropped_states.length) return `drops ${node.operatorChange.dropped_states.join(", ")}`;
   if (node.effect === "connectors") return "rows stay";

@@ -1,0 +1,63 @@
+"""How long evaluations of changed views have taken, next to what was computed beforehand: what corrects the next estimate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from airflow_pipelines.engine.storage.durable import write_atomically
+
+_FILE: Final = "evaluations.json"
+_KEPT: Final = 10
+_SPREAD: Final = 2.0
+"""Evaluations differ from those before them, and so does the load of the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What a computed time is multiplied by for the shortest and the longest time to expect.
+
+    :param least: for the shortest
+    :param most: for the longest
+    """
+
+    least: float
+    most: float
+
+
+UNMEASURED: Final = Factors(1.0, 25.0)
+"""For a pipeline of which nothing was measured: the rows are known, what a machine under load makes of them is not."""
+
+
+class EvaluationTimes:
+    """A file with the newest evaluations of one pipeline."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Read nothing yet.
+
+        :param folder: the pipeline's storage; None without storage
+        """
+        self._path = None if folder is None else folder / _FILE
+
+    def factors(self) -> Factors:
+        """The range in which evaluations have been, seen from what was computed for them."""
+        ratios = [taken / computed for computed, taken in self._read()]
+        return Factors(min(ratios) / _SPREAD, max(ratios) * _SPREAD) if ratios else UNMEASURED
+
+    def add(self, computed_s: float, taken_s: float) -> None:
+        """Note an evaluation.
+
+        :param computed_s: what was computed for it, in seconds
+        :param taken_s: what it has taken, in seconds
+        :raises OSError: when the storage does not take it
+        """
+        if self._path is not None and computed_s > 0 and taken_s > 0:
+            newest = [*self._read(), (computed_s, taken_s)][-_KEPT:]
+            write_atomically(self._path, json.dumps(newest).encode())
+
+    def _read(self) -> list[tuple[float, float]]:
+        if self._path is None or not self._path.is_file():
+            return []
+        return [(float(computed), float(taken)) for computed, taken in json.loads(self._path.read_bytes())]
