@@ -69,10 +69,10 @@ def managed_pipeline(
         deploy >> start >> first
         # With the deployment as a set-up, too: what could not start may come up later, and is stopped; and a task that is cleared
         # finds a pipeline although an earlier tear-down has deleted it.
-        last >> stop.as_teardown(setups=setups)  # type: ignore[no-untyped-call]
+        last >> stop.as_teardown(setups=setups)
         tear_downs: list[PipelineOperator] = [stop]
         if afterwards == "delete":
             tear_downs.append(DeletePipelineOperator(task_id="delete", **common))
-            stop >> tear_downs[-1].as_teardown(setups=setups)  # type: ignore[no-untyped-call]
+            stop >> tear_downs[-1].as_teardown(setups=setups)
         outcome = GroupOutcomeOperator(task_id="outcome", tear_downs=[task.task_id for task in tear_downs])
         outcome.put_behind(tear_downs[-1], setups=setups)

@@ -38,7 +38,7 @@ class GroupOutcomeOperator(BaseOperator):
         :param tear_down: the last tear-down
         :param setups: the set-ups, with which this task is cleared
         """
-        tear_down >> self.as_teardown(setups=setups, on_failure_fail_dagrun=True)  # type: ignore[no-untyped-call]
+        tear_down >> self.as_teardown(setups=setups, on_failure_fail_dagrun=True)
         # A tear-down is skipped together with its set-ups, as they are when the run is marked as failed before it comes to them.
         self.trigger_rule = TriggerRule.ALL_DONE
 
