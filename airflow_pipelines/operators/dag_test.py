@@ -1,6 +1,4 @@
-"""Tasks that Airflow carries out in the process of ``airflow dags test`` or ``dag.test()``, where no scheduler and no supervisor of a
-worker ends them.
-"""
+"""Tasks that Airflow carries out in the process of ``airflow dags test`` or ``dag.test()``: no scheduler, no worker ends them."""
 
 from __future__ import annotations
 
