@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
@@ -17,10 +19,21 @@ class ParquetOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def open_parquet(file: Any) -> pq.ParquetFile:
+    """Open a Parquet file, and read its end.
+
+    :param file: the file, which can be read anywhere
+    :returns: the file, whose timestamps have all the years that a table's have
+    :raises pyarrow.ArrowInvalid: when it is none, or is not complete
+    """
+    # Spark's default, INT96, comes as nanoseconds otherwise, in which years before 1677 and after 2262 turn into others.
+    return pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+
+
 def parquet_parser(schema: RelationSchema, now: Now = wall_clock) -> TableFileParser:
     """What parses Parquet files.
 
     :param schema: the table
     :param now: the clock that a DEFAULT may read
     """
-    return TableFileParser(schema, now, "a Parquet", lambda data: pq.read_table(pa.BufferReader(data)))
+    return TableFileParser(schema, now, "a Parquet", lambda data: open_parquet(pa.BufferReader(data)).read())

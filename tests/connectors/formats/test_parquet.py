@@ -17,9 +17,9 @@ from airflow_pipelines.engine.changes import OP
 from tests.connectors.relations import GRADES, NESTED, col, relation, rows
 
 
-def parse(table: pa.Table, schema: Any = GRADES) -> Parsed:
+def parse(table: pa.Table, schema: Any = GRADES, **written: Any) -> Parsed:
     sink = io.BytesIO()
-    pq.write_table(table, sink)
+    pq.write_table(table, sink, **written)
     return parquet_parser(schema).parse(sink.getvalue())
 
 
@@ -74,6 +74,13 @@ def test_nanoseconds_zones_dictionaries_and_nested_columns() -> None:
     )
     (row,) = rows(parse(nested, NESTED))
     assert (row["bin"], row["arr"], row["m"], row["st"]["y"]) == (b"\x01", [1, None], [(1, Decimal("2.50"))], ["a"])
+
+
+def test_timestamps_as_spark_writes_them_have_all_years() -> None:
+    moments = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), dt.datetime(2025, 1, 2, 3, 4, 5, 6)]
+    table = pa.table({"ts": pa.array(moments, pa.timestamp("us"))})
+    parsed = parse(table, relation(col("ts", "TIMESTAMP")), use_deprecated_int96_timestamps=True)
+    assert [row["ts"] for row in rows(parsed)] == moments
 
 
 def test_not_a_parquet_file() -> None:

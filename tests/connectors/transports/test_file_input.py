@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 import os
@@ -19,21 +20,28 @@ from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Inpu
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.connectors.transports.files import readers
+from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
-from tests.connectors.relations import GRADES
+from tests.connectors.relations import GRADES, col, relation
 
 TWO_ROWS = pa.table({"student_id": [1, 2]})
 
 
 def file_input(
-    path: Path | str, format_name: str = "csv", *, follow: bool = False, position: Any = None, **config: Any
+    path: Path | str,
+    format_name: str = "csv",
+    *,
+    follow: bool = False,
+    position: Any = None,
+    schema: RelationSchema = GRADES,
+    **config: Any,
 ) -> InputTransport:
     own = {name: config.pop(name) for name in ("buffer_size_bytes", "compression") if name in config}
     transport = {"path": str(path), "follow": follow, **own}
     source = open_input(
-        Connector("grades", "c", ConnectorDirection.INPUT, "file_input", transport, format_name, config),
-        GRADES,
+        Connector(schema.name, "c", ConnectorDirection.INPUT, "file_input", transport, format_name, config),
+        schema,
         NO_REFERENCES,
         PipelineReference("0190-1", "p"),
     )
@@ -243,6 +251,15 @@ def test_a_parquet_file_that_is_none_does_not_stop_the_others(tmp_path: Path) ->
     chunks = read_all(file_input(tmp_path, "parquet"))
     assert ids(*chunks) == [1]
     assert "a: not a complete Parquet file" in chunks[0].parse_errors[0].message
+
+
+def test_timestamps_of_sparks_parquet_files_have_all_years(tmp_path: Path) -> None:
+    moments = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)]
+    table = pa.table({"ts": pa.array(moments, pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    (chunk,) = read_all(file_input(tmp_path, "parquet", schema=relation(col("ts", "TIMESTAMP"))))
+    assert chunk.changes is not None
+    assert chunk.changes.rows.column("ts").to_pylist() == moments
 
 
 def test_close_wakes_a_reader(tmp_path: Path) -> None:

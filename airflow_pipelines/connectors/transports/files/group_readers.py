@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.avro.rows import AvroRows
+from airflow_pipelines.connectors.formats.parquet import open_parquet
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError, RecordProblem
 from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.transports.files.readers import Growth
@@ -126,7 +126,7 @@ class ParquetGroups:
         :raises UnreadableError: when that is not there
         """
         try:
-            self._file = pq.ParquetFile(file)
+            self._file = open_parquet(file)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable("Parquet", error) from error
 
