@@ -83,7 +83,7 @@ def test_malformed_rows_are_counted_kept_and_left_out(spoilt: Spoilt) -> None:
     for name, places in {
         "csv": [
             ("rows.csv: line 2: column 'id'", "nonsense,2,b"),
-            ("rows.csv: line 3: 2 fields, but the table has 3", "2,2.5"),
+            ("rows.csv: line 3: 2 fields, but column 's' is number 3", "2,2.5"),
             ("rows.csv: line 6: column 'id'", ",1,d"),
         ],
         "json": [

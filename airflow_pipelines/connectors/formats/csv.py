@@ -26,8 +26,7 @@ _SAMPLE_BYTES = 64 << 10
 class CsvOptions(BaseModel):
     """Options of the CSV format.
 
-    :param headers: the first line of each file or request is a header. If it names all the table's columns, fields are matched by
-        name, else it is skipped and the fields are the columns in order.
+    :param headers: the first line of each file or request is a header, by which fields are matched with columns
     :param delimiter: a single ASCII character
     :param quote: a single ASCII character; within a quoted field it is doubled
     :param buffer_size_records: accepted from outputs; lines are lines however many are written at a time
@@ -51,10 +50,11 @@ class CsvParser:
     def __init__(self, schema: RelationSchema, options: CsvOptions | None = None, now: Now = wall_clock) -> None:
         self._schema = schema
         self._options = options or CsvOptions()
-        self._now = now
         self._reader = RowReader(schema, now=now)
         self._vectorised = CsvColumns(schema, self._options.delimiter, self._options.quote)
-        self._order: list[int] | None = None if self._options.headers else list(range(len(schema.columns)))
+        self._in_order: list[int | None] = list(range(len(schema.columns)))
+        self._order = None if self._options.headers else self._in_order
+        self._header_problem: str | None = None
         mark, quote = re.escape(self._options.delimiter), re.escape(self._options.quote)
         self._plain = re.compile(rf"[^{mark}\r\n]*")
         self._quoted = re.compile(rf"{quote}((?:[^{quote}]++|{quote}{quote})*+){quote}([^{mark}\r\n]*)")
@@ -97,8 +97,10 @@ class CsvParser:
 
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
         """Add the records of a document to a buffer; it has a header of its own where the options say so."""
-        parser = CsvParser(self._schema, self._options, self._now) if self._options.headers else self
-        parser.add_records(document.removeprefix(_BOM), buffer)
+        self._reader.at(buffer.document or 0)
+        if self._options.headers:
+            self._order = None
+        self.add_records(document.removeprefix(_BOM), buffer)
 
     def add_records(self, document: bytes, buffer: RowBuffer) -> None:
         """Add the records of a whole document to a buffer.
@@ -106,26 +108,30 @@ class CsvParser:
         :param document: with its header, if it has one
         :param buffer: gets the rows, and what is wrong
         """
-        start, lines = self._header(document, 0) if self._order is None else (0, 0)
+        start, lines = self._header(document, 0, True) if self._order is None else (0, 0)
         if self._order is not None:
             self._records(document[start:].decode("utf-8", "surrogateescape"), lines, buffer, True)
 
     def state(self) -> dict[str, Any]:
-        """What the header said: for each column the number of its field."""
-        return {} if self._order is None else {"order": self._order}
+        """What the header said: for each column the number of its field, and what is wrong with it."""
+        if self._order is None:
+            return {}
+        return {"order": self._order} | ({} if self._header_problem is None else {"problem": self._header_problem})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take back what :meth:`state` gave."""
         if "order" in state:
-            self._order = [int(place) for place in state["order"]]
+            self._order = [None if place is None else int(place) for place in state["order"]]
+            self._header_problem = state.get("problem")
 
     def _parse(self, data: bytes, lines: int, *, final: bool, skipped: int) -> Parsed:
         buffer = RowBuffer(self._schema)
-        start, lines = self._header(data, lines) if self._order is None else (0, lines)
+        self._reader.begin()
+        start, lines = self._header(data, lines, final) if self._order is None else (0, lines)
         if self._order is None:
             return buffer.finish(len(data) + skipped if final else skipped, lines)
         block = data[start:] if start else data
-        arrays = self._vectorised.read(block, self._width(block), self._order)
+        arrays = None if self._header_problem else self._vectorised.read(block, self._width(block), self._order)
         if arrays is not None:
             buffer.add_inserts(arrays, len(arrays[0]))
             return buffer.finish(len(data) + skipped, lines + block.count(b"\n") + (not block.endswith(b"\n")))
@@ -134,7 +140,7 @@ class CsvParser:
         consumed = len(block) if end == len(text) else len(text[:end].encode("utf-8", "surrogateescape"))
         return buffer.finish(start + consumed + skipped, lines)
 
-    def _header(self, data: bytes, lines: int) -> tuple[int, int]:
+    def _header(self, data: bytes, lines: int, final: bool) -> tuple[int, int]:
         """Read the header at the start of ``data``.
 
         :returns: where the rows begin and how many lines came before them
@@ -144,15 +150,30 @@ class CsvParser:
             return 0, lines
         try:
             names, end = self._record(text, 0)
-        except (_Unfinished, RecordProblem):
+        except _Unfinished:
+            if not final and len(text) <= _LONGEST_RECORD:
+                return 0, lines
             names, end = [], _next_line(text, 0)
-        places = [self._reader.place(name.strip()) for name in names]
-        if len(set(places) - {None}) == len(self._reader.columns):
-            self._order = [places.index(column) for column in range(len(self._reader.columns))]
-        else:
-            self._order = list(range(len(self._reader.columns)))
+        except RecordProblem:
+            names, end = [], _next_line(text, 0)
+        self._order, self._header_problem = self._named(names)
         head = text[:end]
         return len(head.encode("utf-8", "surrogateescape")), lines + _count_lines(head)
+
+    def _named(self, names: Sequence[str]) -> tuple[list[int | None], str | None]:
+        """For each column the number of its field in a header, None where it has none, and what is wrong with the header."""
+        order: list[int | None] = [None] * len(self._schema.columns)
+        for number, name in enumerate(names):
+            place = self._reader.place(name.strip())
+            if place is None:
+                continue
+            if order[place] is not None:
+                return order, f"the header (line 1) names column {self._schema.columns[place].name!r} more than once"
+            order[place] = number
+        if any(number is not None for number in order):
+            return order, None
+        listed = excerpt(", ".join(self._schema.column_names))
+        return order, f"the header (line 1) names no column of the table, which has {listed}"
 
     def _width(self, block: bytes) -> int:
         """How many fields the first record that is not empty has."""
@@ -164,9 +185,7 @@ class CsvParser:
 
     def _records(self, text: str, lines: int, buffer: RowBuffer, final: bool) -> tuple[int, int]:
         at = 0
-        order = self._order or []
-        in_order = order == list(range(len(order)))
-        last = max(order, default=-1)
+        order = self._in_order if self._order is None else self._order
         while at < len(text):
             start, line = at, lines + 1
             try:
@@ -174,9 +193,9 @@ class CsvParser:
                 lines += _count_lines(text[start:at])
                 if fields == [""] and not text[start:at].strip("\r\n"):
                     continue
-                if not in_order and len(fields) > last:
-                    fields = [fields[place] for place in order]
-                buffer.add(Op.INSERT, self._reader.text_row(fields))
+                if self._header_problem is not None:
+                    raise RecordProblem(self._header_problem)
+                buffer.add(Op.INSERT, self._reader.text_row(fields, order))
             except _Unfinished:
                 if not final and len(text) - start <= _LONGEST_RECORD:
                     return start, lines

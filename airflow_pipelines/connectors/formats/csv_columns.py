@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,13 +29,17 @@ class CsvColumns:
         field = rb"(?:%b(?:[^%b]++|%b%b)*+%b|[^%b%b\r\n]*+)" % (q, q, q, q, q, q, mark)
         self._well_quoted = re.compile(rb"(?:%b(?:%b%b)*+\r?\n)*+(?:%b(?:%b%b)*+)?" % (field, mark, field, field, mark, field))
 
-    def read(self, data: bytes, width: int, order: list[int]) -> list[ArrowColumn] | None:
+    def read(self, data: bytes, width: int, order: Sequence[int | None]) -> list[ArrowColumn] | None:
         """One array per column, or None when ``data`` must be read row by row.
 
         :param width: how many fields each record has
-        :param order: for each column the number of its field
+        :param order: for each column the number of its field; None for one that has none
         """
-        if not self._usable or not data or len(data) < columns.SMALL_BYTES or width <= max(order) or not columns.is_utf8(data):
+        given = [place for place in order if place is not None]
+        if not self._usable or not data or len(data) < columns.SMALL_BYTES or width <= max(given) or not columns.is_utf8(data):
+            return None
+        missing = [column for column, place in zip(self._columns, order, strict=True) if place is None]
+        if any(column.default is not None or not column.type.nullable for column in missing):
             return None
         # A quote or a carriage return that is not at its usual place is read differently by different readers.
         quoted = self._quote.encode() in data
@@ -51,11 +56,13 @@ class CsvColumns:
                 convert_options=pacsv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     strings_can_be_null=False,
-                    include_columns=[names[place] for place in dict.fromkeys(order)],
+                    include_columns=[names[place] for place in dict.fromkeys(given)],
                 ),
             )
             return [
-                columns.column_of(column, _with_nulls(column.type, table.column(names[place])), kind, columns.from_text)
+                pa.nulls(table.num_rows, kind)
+                if place is None
+                else columns.column_of(column, _with_nulls(column.type, table.column(names[place])), kind, columns.from_text)
                 for column, place, kind in zip(self._columns, order, self._types, strict=True)
             ]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, NotPlain):

@@ -114,18 +114,24 @@ class RowReader:
         self._check_key(row, "an update")
         return row, [self.columns[place].name for place in sorted(values)]
 
-    def text_row(self, fields: Sequence[str]) -> list[Any]:
-        """The row of a list of texts in column order; more texts than columns are ignored.
+    def text_row(self, fields: Sequence[str], order: Sequence[int | None]) -> list[Any]:
+        """The row of a list of texts; more texts than are read are ignored.
 
+        :param fields: the texts
+        :param order: for each column the number of its text; None for one that is not named, and has its DEFAULT
         :raises RecordProblem: when it does not fit
         """
-        if len(fields) < len(self.columns):
-            raise RecordProblem(f"{len(fields)} fields, but the table has {len(self.columns)} columns")
-        row = []
-        for place, column in enumerate(self.columns):
-            text = fields[place]
+        row: list[Any] = []
+        for place, (column, number) in enumerate(zip(self.columns, order, strict=True)):
+            if number is None:
+                row.append(None)
+                continue
+            if number >= len(fields):
+                raise RecordProblem(f"{len(fields)} fields, but column {column.name!r} is number {number + 1}")
+            text = fields[number]
             null = column.type.name not in {"VARCHAR", "CHAR"} and is_null_text(text)
             row.append(self._read(place, None if null else text, self._from_text[place]))
+        self._defaults.fill(row, (place for place, number in enumerate(order) if number is None))
         return row
 
     def _check_key(self, row: Sequence[Any], what: str) -> None:

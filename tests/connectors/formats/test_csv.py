@@ -52,7 +52,7 @@ def test_a_bad_line_has_its_number_and_costs_nobody_else() -> None:
     assert [error.index for error in parsed.errors] == [2, 5, 6, 7, 8, 9, 10]
     messages = [error.message for error in parsed.errors]
     assert messages[0] == "line 2: column 'student_id': 'x' is not a number in x,a,1,"
-    assert "2 fields, but the table has 4 columns" in messages[1]
+    assert "2 fields, but column 'grade' is number 3" in messages[1]
     assert "'b' follows a closing quote" in messages[2]
     assert "'student_id' is NOT NULL" in messages[3]
     assert "out of range" in messages[4]
@@ -60,13 +60,54 @@ def test_a_bad_line_has_its_number_and_costs_nobody_else() -> None:
     assert "a quote is opened and never closed" in messages[6]
 
 
-def test_a_header_is_skipped_or_followed() -> None:
-    assert [row["student_id"] for row in rows(parse("a,b,c,d\n1,x,1,\n", headers=True))] == [1]
-    (row,) = rows(parse('Grade,x,"CLASS",Student_Id,class_date\n5,?,algebra,7,\n', headers=True))
+@pytest.mark.parametrize("by_row", [False, True])
+def test_a_header_names_the_columns(by_row: bool) -> None:
+    (row,) = rows(parse('Grade,x,"CLASS",Student_Id,class_date\n5,?,algebra,7,\n', by_row=by_row, headers=True))
     assert (row["student_id"], row["class"], row["grade"]) == (7, "algebra", Decimal("5.00"))
-    parsed = parse("grade,class,student_id,class_date\n5,algebra\n5,a,1,\n", headers=True)
+    parsed = parse("grade,class,student_id,class_date\n5,algebra\n5,a,1,\n", by_row=by_row, headers=True)
     assert [row["student_id"] for row in rows(parsed)] == [1]
-    assert parsed.errors[0].index == 2
+    assert (parsed.errors[0].index, "2 fields, but column 'student_id' is number 3" in parsed.errors[0].message) == (2, True)
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_a_column_that_the_header_does_not_name_never_has_the_values_of_another(by_row: bool) -> None:
+    schema = relation(col("a", "INTEGER"), col("b", "INTEGER"), col("d", "INTEGER"))
+    many = "b,a,c\n" + "1,2,3\n" * 5_000
+    parsed = parse(many, schema, by_row=by_row, headers=True)
+    assert (parsed.records, rows(parsed)[0]) == (5_000, {"a": 2, "b": 1, "d": None, OP: 1})
+    with_default = relation(*schema.columns[:2], col("d", "INTEGER", default="7"))
+    assert rows(parse("b,a,c\n1,2,3\n", with_default, by_row=by_row, headers=True)) == [{"a": 2, "b": 1, "d": 7, OP: 1}]
+    needed = relation(*schema.columns[:2], col("d", "INTEGER", null=False))
+    parsed = parse("b,a,c\n1,2,3\n", needed, by_row=by_row, headers=True)
+    assert (parsed.records, "column 'd' is missing and NOT NULL" in parsed.errors[0].message) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("x,y,z,w", "the header (line 1) names no column of the table, which has student_id, class, grade, class_date"),
+        ("student_id,class,grade,Class", "the header (line 1) names column 'class' more than once"),
+        ('"student_id"x,class', "the header (line 1) names no column"),
+    ],
+)
+def test_rows_below_a_header_that_does_not_tell_the_columns_are_refused(header: str, problem: str) -> None:
+    whole = f"{header}\n1,x,1,\n2,y,2,\n".encode()
+    parser = CsvParser(GRADES, CsvOptions(headers=True))
+    first = parser.parse_prefix(whole[: whole.rindex(b"2")], 0)
+    again = CsvParser(GRADES, CsvOptions(headers=True))
+    again.restore(parser.state())
+    rest = again.parse(whole[first.consumed :], first.next_index)
+    assert [first.records, rest.records, first.num_errors, rest.num_errors] == [0, 0, 1, 1]
+    assert problem in first.errors[0].message
+    assert problem in rest.errors[0].message
+
+
+def test_a_header_may_have_lines() -> None:
+    whole = b'"other\nthing",class,student_id\n?,x,1\n'
+    parser = CsvParser(GRADES, CsvOptions(headers=True))
+    first = parser.parse_prefix(whole[:10], 0)
+    rest = parser.parse(whole[first.consumed :], first.next_index)
+    assert [(row["student_id"], row["class"]) for row in rows(first) + rows(rest)] == [(1, "x")]
 
 
 def test_other_delimiter_and_quote() -> None:
