@@ -13,6 +13,13 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.formats import jsontext
+from airflow_pipelines.connectors.formats.debezium import (
+    DebeziumChanges,
+    RowChange,
+    Truncation,
+    completed_object,
+    fields_of_object,
+)
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
 from airflow_pipelines.connectors.formats.json_columns import GREATEST_WEIGHT, ColumnChanges, JsonColumns
@@ -24,10 +31,8 @@ from airflow_pipelines.engine.schema import RelationSchema
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NEXT_RECORD = re.compile(r"^[{\[]", re.MULTILINE)
-_DEBEZIUM = {"c": (False, True), "r": (False, True), "u": (True, True), "d": (True, False)}
-"""Of each operation whether a row goes, and whether one comes."""
 _ACTIONS = frozenset({"insert", "delete", "update"})
-_Change: TypeAlias = tuple[Op, list[Any], list[str] | None]
+_Change: TypeAlias = "tuple[Op, list[Any], list[str] | None] | Truncation"
 _BOM = b"\xef\xbb\xbf"
 _OPENED, _CLOSED = b"{}"
 
@@ -69,6 +74,7 @@ class JsonParser:
         self._options = options or JsonOptions()
         forms = FORMS[self._options.json_flavor]
         self._reader = RowReader(schema, forms, now)
+        self._debezium = DebeziumChanges(schema, self._reader, fields_of_object, completed_object)
         self._vectorised = (
             None
             if forms.has_numeric_times
@@ -196,7 +202,7 @@ class JsonParser:
         if not self._options.array:
             try:
                 for change in self._changes(value):
-                    buffer.add(*change)
+                    _add(change, buffer)
             except RecordProblem as problem:
                 buffer.reject(index, f"record {index}: {problem} in {excerpt(text[start : min(end, start + 200)])}")
             return index + 1
@@ -214,7 +220,7 @@ class JsonParser:
         for number, message in problems:
             buffer.reject(number, message + whole)
         for change in changes if not problems else ():
-            buffer.add(*change)
+            _add(change, buffer)
         return index + len(value)
 
     def _changes(self, value: Any) -> Sequence[_Change]:
@@ -239,20 +245,25 @@ class JsonParser:
     def _of_debezium(self, value: Any) -> Sequence[_Change]:
         # With schemas switched off in Debezium, the payload comes alone.
         payload = value if not isinstance(value, dict) or value.get("payload") is None else value["payload"]
-        operation = payload.get("op") if isinstance(payload, dict) else None
-        if not isinstance(payload, dict) or not isinstance(operation, str) or operation not in _DEBEZIUM:
+        if not isinstance(payload, dict) or not isinstance(payload.get("op"), str):
             raise RecordProblem(
-                'not a change of Debezium; wanted {"payload": {"op": "c", "u", "d" or "r", "before": row, "after": row}}'
+                'not a change of Debezium; wanted {"payload": {"op": "c", "u", "d", "r" or "t", "before": row, "after": row}}'
             )
-        gone, comes = _DEBEZIUM[operation]
-        changes: list[_Change] = []
-        if gone and payload.get("before") is not None:
-            changes.append((Op.DELETE, self._reader.key(payload["before"]), None))
-        if comes:
-            changes.append((Op.INSERT, self._reader.row(payload.get("after")), None))
-        if not changes:
-            raise RecordProblem("the row that goes ('before') is missing")
-        return changes
+        found = self._debezium.of(payload["op"], payload.get("before"), payload.get("after"))
+        return [self._read_change(change) for change in found]
+
+    def _read_change(self, change: RowChange | Truncation) -> _Change:
+        if isinstance(change, Truncation):
+            return change
+        row = change.row
+        if change.left_out:
+            row = {name: value for name, value in row.items() if name not in change.left_out}
+        match change.op:
+            case Op.DELETE:
+                return Op.DELETE, self._reader.key(row), None
+            case Op.UPDATE:
+                return Op.UPDATE, *self._reader.update(row)
+        return Op.INSERT, self._reader.row(row), None
 
     def _change(self, value: Any) -> _Change:
         if isinstance(value, dict) and len(value) > 1:
@@ -268,6 +279,13 @@ class JsonParser:
         if action == "update":
             return Op.UPDATE, *self._reader.update(row)
         raise RecordProblem(f"{excerpt(action, 40)!r} is not a change; wanted insert, delete or update")
+
+
+def _add(change: _Change, buffer: RowBuffer) -> None:
+    if isinstance(change, Truncation):
+        buffer.truncate()
+    else:
+        buffer.add(*change)
 
 
 def _lines_of_objects(documents: Sequence[bytes]) -> bytes | None:

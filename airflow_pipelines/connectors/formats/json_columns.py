@@ -14,6 +14,7 @@ import pyarrow.json as pajson
 
 from airflow_pipelines.connectors.formats import columns
 from airflow_pipelines.connectors.formats.columns import NotPlain
+from airflow_pipelines.connectors.formats.debezium import may_have_unavailable
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import Op
@@ -83,10 +84,13 @@ class JsonColumns:
             fields = record(row)
             self._explicit = pa.schema([("records", pa.list_(pa.struct(fields)))] if array else fields)
         self._array = array
+        self._is_debezium = update_format == "debezium"
 
     def read(self, data: bytes) -> ColumnChanges | None:
         """The changes, or None when ``data`` must be read row by row."""
         if not self._usable or len(data) < columns.SMALL_BYTES or not data.strip() or not columns.is_utf8(data):
+            return None
+        if self._is_debezium and may_have_unavailable(data):
             return None
         if _BEGINS_WITH_NULL.match(data):
             # It makes pyarrow end the process.

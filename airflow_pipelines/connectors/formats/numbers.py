@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -21,6 +22,12 @@ INTEGER_RANGES: Final = {
 """The least and the greatest value of each integer type."""
 REAL_OVERFLOW: Final = float.fromhex("0x1.ffffffp+127")
 """From this magnitude on a number rounds to an infinite REAL. The greatest REAL, written in its shortest text, lies just below."""
+NAMED_FLOATS: Final[Mapping[str, float]] = {
+    "NaN": math.nan,
+    **dict.fromkeys(("Infinity", "+Infinity", "INF", "+INF"), math.inf),
+    **dict.fromkeys(("-Infinity", "-INF"), -math.inf),
+}
+"""Floating-point numbers that have no digits, by the texts that stand for them in JSON and CSV, which are those that Spark reads."""
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 
 
@@ -76,13 +83,15 @@ def decimal_converter(kind: ColumnType) -> Converter:
 
 
 def float_converter(name: str) -> Converter:
-    """A converter of floating-point numbers.
+    """A converter of floating-point numbers. What JSON has no numbers for is written as texts: ``"NaN"``, ``"-Infinity"``.
 
     :param name: REAL or DOUBLE
     """
     overflow = REAL_OVERFLOW if name == "REAL" else math.inf
 
     def convert(value: Any) -> float:
+        if isinstance(value, str) and (named := NAMED_FLOATS.get(value)) is not None:
+            return named
         if type(value) is not int and type(value) is not Decimal:
             raise wanted(f"a number ({name})", value)
         try:

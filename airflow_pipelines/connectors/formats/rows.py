@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.defaults import Defaults, Now, wall_clock
 from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, ValueForms
-from airflow_pipelines.connectors.formats.parsed import RecordProblem
+from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.connectors.formats.values import is_null_text, json_converter, text_converter
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -133,6 +134,14 @@ class RowReader:
             row.append(self._read(place, None if null else text, self._from_text[place]))
         self._defaults.fill(row, (place for place, number in enumerate(order) if number is None))
         return row
+
+    def shown_key(self, record: Mapping[str, Any]) -> str:
+        """The primary key that a record names, for a message about it: nothing when the table has none.
+
+        :param record: values by the names of columns, as JSON has them
+        """
+        names = [self.columns[place].name for place in self._key]
+        return ", ".join(f"{name} = {excerpt(jsontext.shown(record.get(name)), 60)}" for name in names)
 
     def _check_key(self, row: Sequence[Any], what: str) -> None:
         """Refuse a change of a row that does not say of which one.

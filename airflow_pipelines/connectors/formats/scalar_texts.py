@@ -150,6 +150,12 @@ def _quoted(texts: pa.Array) -> list[str | None]:
     return [None if text is None else f'"{text}"' for text in texts.to_pylist()]
 
 
+def _quoted_floats(array: pa.Array) -> list[str | None]:
+    return [f'"{text}"' if text in _NOT_FINITE.values() else text for text in _named_floats(array)]
+
+
 DEFAULT_SCALARS: Final = scalars_of(DEFAULT_FORMS)
 READABLE_SCALARS: Final[Scalars] = ((pat.is_floating, _named_floats), *DEFAULT_SCALARS)
 """The texts that people read, which need not be JSON: NaN and infinities have their names."""
+WHOLE_SCALARS: Final[Scalars] = ((pat.is_floating, _quoted_floats), *DEFAULT_SCALARS)
+"""The texts that say all there is to know: NaN and infinities are texts, as which columns of floating-point numbers take them."""

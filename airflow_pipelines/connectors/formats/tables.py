@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.encode import ROWS_AT_ONCE, json_texts
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.connectors.formats.scalar_texts import WHOLE_SCALARS
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.values.required import missing_part
@@ -63,25 +64,49 @@ class TableParser:
         """
         self._reader.begin(metadata)
 
-    def add_changes(self, table: pa.Table, operations: Sequence[Op], numbers: Sequence[int], buffer: RowBuffer) -> None:
-        """Add rows that come and rows that go to a buffer.
+    def add_changes(
+        self,
+        table: pa.Table,
+        operations: Sequence[Op],
+        numbers: Sequence[int],
+        buffer: RowBuffer,
+        left_out: Sequence[Set[str]] | None = None,
+    ) -> None:
+        """Add rows that come, go or change to a buffer.
 
         :param table: has them in order
-        :param operations: what each is, an insert or a delete
+        :param operations: what each is
         :param numbers: of the record that each is from, by which its metadata are found, and what is wrong with it
         :param buffer: gets the changes, and what is wrong
+        :param left_out: of each row the table's columns that say nothing; None for none
         """
         columns = self._columns(table)
-        arrays = self._cast(columns, table.num_rows, None if Op.DELETE in operations else numbers)
-        if arrays is not None:
-            buffer.add_changes(arrays, pa.array([int(each) for each in operations], pa.int8()))
-            return
-        for record, operation, number in zip(self._records(columns, table.num_rows), operations, numbers, strict=True):
-            self._reader.at(number)
+        if left_out is None:
+            arrays = self._cast(columns, table.num_rows, None if Op.DELETE in operations else numbers)
+            if arrays is not None:
+                buffer.add_changes(arrays, pa.array([int(each) for each in operations], pa.int8()))
+                return
+        for at, record in enumerate(self._records(columns, table.num_rows)):
+            self._reader.at(numbers[at])
+            given = record if left_out is None else self._without(record, left_out[at])
             try:
-                buffer.add(operation, self._reader.row(record) if operation is Op.INSERT else self._reader.key(self._given(record)))
+                self._add_change(operations[at], given, buffer)
             except RecordProblem as problem:
-                buffer.reject(number, str(problem))
+                key = self._reader.shown_key(given)
+                buffer.reject(numbers[at], f"{key}: {problem}" if key else str(problem))
+
+    def _add_change(self, operation: Op, record: dict[str, Any], buffer: RowBuffer) -> None:
+        match operation:
+            case Op.DELETE:
+                buffer.add(operation, self._reader.key(self._given(record)))
+            case Op.UPDATE:
+                buffer.add(operation, *self._reader.update(record))
+            case _:
+                buffer.add(operation, self._reader.row(record))
+
+    def _without(self, record: dict[str, Any], names: Set[str]) -> dict[str, Any]:
+        places = {self._reader.place(name) for name in names}
+        return {name: value for name, value in record.items() if self._reader.place(name) not in places}
 
     def _given(self, record: dict[str, Any]) -> dict[str, Any]:
         """A row that goes without what its source leaves out but for the key, which is NULL where columns cannot be."""
@@ -145,23 +170,14 @@ class TableParser:
             try:
                 buffer.add(Op.INSERT, self._reader.row(record))
             except RecordProblem as problem:
-                buffer.reject(number, f"row {number}: {problem}")
+                buffer.reject(number, f"row {number}{self._reader.shown_key(record)}: {problem}")
 
     def _records(self, columns: list[pa.ChunkedArray | None], rows: int) -> Iterator[dict[str, Any]]:
         """Each row by itself. Its values pass through their JSON form, so that both ways check the same things."""
         names = [column.name for column, values in zip(self._reader.columns, columns, strict=True) if values is not None]
-        texts = [_chunked_texts(values) for values in columns if values is not None]
+        texts = [json_texts(values, WHOLE_SCALARS) for values in columns if values is not None]
         for number in range(rows):
             yield {name: jsontext.loads(text[number]) for name, text in zip(names, texts, strict=True)}
-
-
-def _chunked_texts(values: pa.ChunkedArray) -> list[str]:
-    texts = json_texts(values)
-    if pat.is_floating(values.type):
-        missing = pc.and_(values.is_valid(), pc.invert(pc.is_finite(values))).to_pylist()
-        # What JSON cannot say must not turn into NULL on the way.
-        texts = ['"not a finite number"' if odd else text for odd, text in zip(missing, texts, strict=True)]
-    return texts
 
 
 def _widened(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
@@ -170,8 +186,6 @@ def _widened(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         values = pc.cast(values, values.type.value_type)
     given = values.type
     if given == wanted:
-        if pat.is_floating(given) and not pc.all(pc.is_finite(values), min_count=0).as_py():
-            return None
         return values
     same_kind = (
         (pat.is_integer(given) and (pat.is_integer(wanted) or pat.is_decimal(wanted)))

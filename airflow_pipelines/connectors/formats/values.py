@@ -10,6 +10,7 @@ from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, ValueFor
 from airflow_pipelines.connectors.formats.intervals import interval_converter
 from airflow_pipelines.connectors.formats.numbers import (
     INTEGER_RANGES,
+    NAMED_FLOATS,
     decimal_converter,
     float_converter,
     integer_converter,
@@ -70,8 +71,10 @@ def text_converter(kind: ColumnType) -> Converter:
     convert = json_converter(kind)
     if name in {"VARCHAR", "CHAR"}:
         return convert
-    if name in INTEGER_RANGES or name in {"DECIMAL", "REAL", "DOUBLE"}:
+    if name in INTEGER_RANGES or name == "DECIMAL":
         return lambda text: convert(number_of_text(text.strip(" \t")))
+    if name in {"REAL", "DOUBLE"}:
+        return lambda text: convert(word if (word := text.strip(" \t")) in NAMED_FLOATS else number_of_text(word))
     if name == "BOOLEAN":
         return _boolean_of_text
     if name in TIMES or name == "UUID" or kind.is_interval:

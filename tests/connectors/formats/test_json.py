@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
 from decimal import Decimal
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.connectors.formats.flavors import JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.engine.changes import GIVEN, OP, Op
@@ -149,9 +151,73 @@ def test_changes_of_debezium() -> None:
     ]
     parsed = parse("\n".join(json.dumps(event) for event in events), update_format="debezium")
     assert [(row["__op"], row["class"]) for row in rows(parsed)] == [(1, "x"), (-1, "x"), (1, "y"), (-1, "y")]
-    parsed = parse('{"payload": {"op": "t"}} {"payload": {"op": "d"}} {"payload": {"op": "c"}}', update_format="debezium")
+    parsed = parse('{"payload": {"op": "m"}} {"payload": {"op": "d"}} {"payload": {"op": "c"}}', update_format="debezium")
     assert parsed.num_errors == 3
-    assert "'before'" in parsed.errors[1].message
+    assert [word in error.message for word, error in zip(("'m'", "'before'", "'after'"), parsed.errors, strict=True)] == [True] * 3
+
+
+def test_a_truncation_of_debezium_empties_the_table() -> None:
+    many = [{"op": "c", "after": {"student_id": number, "class": "x"}} for number in range(1_000)]
+    events = [*many, {"op": "t", "before": None, "after": None}, {"op": "c", "after": {"student_id": 7, "class": "y"}}]
+    for array in (False, True):
+        text = json.dumps(events) if array else "\n".join(json.dumps(event) for event in events)
+        parsed = parse(text, update_format="debezium", array=array)
+        assert parsed.changes is not None
+        assert (parsed.changes.truncates, parsed.num_errors) == (True, 0)
+        assert [(row["student_id"], row["class"]) for row in rows(parsed)] == [(7, "y")]
+
+
+LARGE = RelationSchema(
+    "t", (col("id", "BIGINT", null=False), col("n", "INTEGER"), col("text", "VARCHAR"), col("data", "VARBINARY")), ("id",)
+)
+UNAVAILABLE = "__debezium_unavailable_value"
+
+
+def changes_of(*events: dict[str, Any], schema: RelationSchema = LARGE) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """The rows of changes as a PostgreSQL connector writes them, each with the columns that an update sets, and what is wrong."""
+    parser = JsonParser(schema, JsonOptions(update_format="debezium", json_flavor=JsonFlavor.DEBEZIUM_POSTGRES))
+    parsed = parser.parse("\n".join(json.dumps(event) for event in events).encode())
+    found = [(row[OP], row["id"], row["n"], row["text"], row["data"], row.get(GIVEN)) for row in rows(parsed)]
+    return found, [error.message for error in parsed.errors]
+
+
+def test_a_value_that_debezium_did_not_send_stays_as_it_is() -> None:
+    after = {"id": 1, "n": 5, "text": UNAVAILABLE, "data": base64.b64encode(UNAVAILABLE.encode()).decode()}
+    found, problems = changes_of({"op": "u", "before": None, "after": after})
+    assert (found, problems) == ([(Op.UPDATE, 1, 5, None, None, ["id", "n"])], [])
+    # A row that is told by its key alone has NULL elsewhere.
+    found, problems = changes_of({"op": "u", "before": {"id": 1, "n": None, "text": None, "data": None}, "after": after})
+    assert (found, problems) == ([(Op.UPDATE, 1, 5, None, None, ["id", "n"])], [])
+    before = {"id": 1, "n": 4, "text": "long", "data": base64.b64encode(b"large").decode()}
+    found, problems = changes_of({"op": "u", "before": before, "after": after})
+    assert ([row[:5] for row in found], problems) == ([(-1, 1, 4, "long", b"large"), (1, 1, 5, "long", b"large")], [])
+    found, problems = changes_of({"op": "d", "before": after, "after": None})
+    assert (found, problems) == ([(Op.DELETE, 1, 5, None, None, None)], [])
+
+
+def test_a_value_that_debezium_did_not_send_and_nobody_has_is_an_error() -> None:
+    after = {"id": 2, "n": 5, "text": UNAVAILABLE, "data": None}
+    for event in (
+        {"op": "u", "before": {"id": 1, "n": None, "text": None, "data": None}, "after": after},
+        {"op": "c", "before": None, "after": after},
+    ):
+        found, problems = changes_of(event)
+        assert found == []
+        assert "column 'text': its value is large and was not changed" in problems[0]
+    without_key = RelationSchema("t", LARGE.columns)
+    for event in ({"op": "u", "before": after, "after": after}, {"op": "d", "before": after, "after": None}):
+        found, problems = changes_of(event, schema=without_key)
+        assert (found, "column 'text'" in problems[0]) == ([], True)
+
+
+def test_values_that_were_not_sent_are_found_among_many_changes() -> None:
+    many = [{"op": "c", "before": None, "after": {"id": n, "n": n, "text": f"t{n}", "data": None}} for n in range(500)]
+    schema = RelationSchema("t", LARGE.columns[:3], ("id",))
+    parser = JsonParser(schema, JsonOptions(update_format="debezium"))
+    events = [*many, {"op": "u", "before": None, "after": {"id": 3, "n": 5, "text": UNAVAILABLE}}]
+    parsed = parser.parse("\n".join(json.dumps(event) for event in events).encode())
+    assert parsed.records == 501
+    assert rows(parsed)[-1] == {"id": 3, "n": 5, "text": None, OP: Op.UPDATE, GIVEN: ["id", "n"]}
 
 
 def test_an_array_is_taken_or_refused_as_a_whole() -> None:

@@ -13,19 +13,20 @@ from fastavro import parse_schema, schemaless_reader
 from airflow_pipelines.connectors.formats.avro.options import AvroOptions
 from airflow_pipelines.connectors.formats.avro.references import definition_of
 from airflow_pipelines.connectors.formats.avro.rows import AvroRows, Schema
+from airflow_pipelines.connectors.formats.debezium import (
+    Change,
+    DebeziumChanges,
+    Row,
+    RowChange,
+    completed_object,
+    fields_of_object,
+)
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.failures import FormatFailure
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
-from airflow_pipelines.connectors.formats.registered.messages import (
-    HEADER,
-    Change,
-    MessageSchema,
-    RegisteredMessages,
-    Row,
-    changes_of_debezium,
-    schema_number,
-)
+from airflow_pipelines.connectors.formats.registered.messages import HEADER, MessageSchema, RegisteredMessages, schema_number
 from airflow_pipelines.connectors.formats.registered.registry import KnownSchemas, RegisteredSchema, SchemaRegistry
+from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -33,10 +34,11 @@ from airflow_pipelines.engine.schema import RelationSchema
 class AvroSchema:
     """Reads the messages of one schema."""
 
-    def __init__(self, definition: Schema, options: AvroOptions, name: str) -> None:
+    def __init__(self, definition: Schema, table: RelationSchema, options: AvroOptions, name: str) -> None:
         """Look at a schema.
 
         :param definition: the schema
+        :param table: what the rows are for
         :param options: those of the format
         :param name: what the schema is called, for messages
         :raises RecordProblem: when it is none, or its values have no counterpart in tables
@@ -47,6 +49,7 @@ class AvroSchema:
             # fastavro has no common class for what is wrong with a schema.
             raise RecordProblem(f"it is no schema of Avro: {error!r}") from error
         self._is_debezium = options.update_format == "debezium"
+        self._debezium = DebeziumChanges(table, RowReader(table), fields_of_object, completed_object)
         self._start = 0 if options.skip_schema_id else HEADER
         self._rows = AvroRows(_row_of_debezium(self._schema) if self._is_debezium else self._schema)
         self._name = name
@@ -68,8 +71,8 @@ class AvroSchema:
         if left:
             raise RecordProblem(f"the message is no record of {self._name}: {left} bytes are left over")
         if self._is_debezium:
-            return changes_of_debezium(record.get("op"), record.get("before"), record.get("after"))
-        return ((Op.INSERT, record),)
+            return self._debezium.of(record.get("op"), record.get("before"), record.get("after"))
+        return (RowChange(Op.INSERT, record),)
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """Rows of changes as a table."""
@@ -84,13 +87,13 @@ def avro_messages(schema: RelationSchema, options: AvroOptions, now: Now) -> Reg
     :param now: the clock that a DEFAULT may read
     :raises FormatFailure: when the schema of the options is none
     """
-    only = _only(options)
+    only = _only(schema, options)
     registry = SchemaRegistry(options)
 
     def make(number: int, registered: RegisteredSchema) -> MessageSchema:
         definition = definition_of(registered, registry, f"schema {number}")
         try:
-            return AvroSchema(definition, options, f"schema {number}")
+            return AvroSchema(definition, schema, options, f"schema {number}")
         except RecordProblem as problem:
             raise RecordProblem(f"schema {number} cannot be read: {problem}") from problem
 
@@ -104,14 +107,14 @@ def avro_messages(schema: RelationSchema, options: AvroOptions, now: Now) -> Reg
     return RegisteredMessages(schema, now, find, skips_tombstones=options.update_format == "debezium")
 
 
-def _only(options: AvroOptions) -> MessageSchema | None:
+def _only(table: RelationSchema, options: AvroOptions) -> MessageSchema | None:
     """What reads all messages, when the options have their schema."""
     if options.definition is None:
         if not options.registry_urls:
             raise FormatFailure("format 'avro' has neither 'registry_urls' nor 'schema'")
         return None
     try:
-        return AvroSchema(json.loads(options.definition), options, "the schema")
+        return AvroSchema(json.loads(options.definition), table, options, "the schema")
     except RecordProblem as problem:
         raise FormatFailure(f"option 'schema' of format 'avro': {problem}") from problem
 

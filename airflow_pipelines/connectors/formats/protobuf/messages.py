@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from airflow_pipelines.connectors.formats.debezium import Change, DebeziumChanges, Row, RowChange
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.failures import FormatFailure
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
@@ -19,40 +20,33 @@ from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOption
 from airflow_pipelines.connectors.formats.protobuf.registered_types import RegisteredTypes
 from airflow_pipelines.connectors.formats.protobuf.rows import ProtobufRows, TypeOf
 from airflow_pipelines.connectors.formats.protobuf.types import type_of
-from airflow_pipelines.connectors.formats.registered.messages import (
-    HEADER,
-    Change,
-    MessageSchema,
-    RegisteredMessages,
-    Row,
-    changes_of_debezium,
-    schema_number,
-)
+from airflow_pipelines.connectors.formats.registered.messages import HEADER, MessageSchema, RegisteredMessages, schema_number
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType
 
 _ROWS: Final = ("before", "after")
+_WRAPPERS: Final = "google/protobuf/wrappers.proto"
 
 
 class ProtobufSchema:
     """Reads the messages of one type that begin in one way."""
 
-    def __init__(self, kind: Descriptor, start: int, type_of_column: TypeOf, *, is_debezium: bool) -> None:
+    def __init__(self, kind: Descriptor, start: int, type_of_column: TypeOf, debezium: DebeziumChanges | None) -> None:
         """Look at a type.
 
         :param kind: the type
         :param start: where records begin
         :param type_of_column: gives the types of columns
-        :param is_debezium: messages are changes of rows
+        :param debezium: tells the changes, where messages are changes of rows
         :raises RecordProblem: when it has nothing for a table
         """
         self._new = GetMessageClass(kind)
         self._name = kind.full_name
         self._start = start
-        self._is_debezium = is_debezium
-        self._rows = ProtobufRows(_row_of_debezium(kind) if is_debezium else kind, type_of_column)
+        self._debezium = debezium
+        self._rows = ProtobufRows(kind if debezium is None else _row_of_debezium(kind), type_of_column)
 
     def changes(self, message: bytes) -> Sequence[Change]:
         """What a message says.
@@ -66,10 +60,10 @@ class ProtobufSchema:
             raise RecordProblem(f"the message is no {self._name}: {error}") from error
         if not record.IsInitialized():
             raise RecordProblem(f"the message is no {self._name}: it lacks {', '.join(record.FindInitializationErrors())}")
-        if not self._is_debezium:
-            return ((Op.INSERT, record),)
+        if self._debezium is None:
+            return (RowChange(Op.INSERT, record),)
         before, after = (getattr(record, name) if record.HasField(name) else None for name in _ROWS)
-        return changes_of_debezium(record.op, before, after)
+        return self._debezium.of(record.op, before, after)
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """Rows of changes as a table.
@@ -88,7 +82,8 @@ def protobuf_messages(schema: RelationSchema, options: ProtobufOptions, now: Now
     :raises FormatFailure: when the options have no such type
     """
     is_debezium = options.update_format == "debezium"
-    types = partial(ProtobufSchema, type_of_column=_types_of(schema), is_debezium=is_debezium)
+    debezium = DebeziumChanges(schema, RowReader(schema), _fields_of, _completed) if is_debezium else None
+    types = partial(ProtobufSchema, type_of_column=_types_of(schema), debezium=debezium)
     find = _OfOneType(options, types) if options.has_types else _OfRegistry(options, types)
     # Debezium writes a tombstone after each deletion, so that a topic may forget the key.
     return RegisteredMessages(schema, now, find, skips_tombstones=is_debezium)
@@ -152,6 +147,37 @@ def _types_of(schema: RelationSchema) -> TypeOf:
         return None if place is None else reader.columns[place].type
 
     return type_of_column
+
+
+def _fields_of(row: Any) -> dict[str, Any]:
+    """The values that a row has: lists in place of the library's own kind, and what wrappers wrap."""
+    return {field.name: _plain(field, value) for field, value in row.ListFields()}
+
+
+def _plain(field: FieldDescriptor, value: Any) -> Any:
+    if field.is_repeated:
+        return list(value)
+    return value.value if _is_wrapper(field) else value
+
+
+def _is_wrapper(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.file.name == _WRAPPERS
+
+
+def _completed(row: Any, values: Mapping[str, Any]) -> Any:
+    """A row with other values for some fields."""
+    completed = type(row)()
+    completed.CopyFrom(row)
+    for name, value in values.items():
+        field = completed.DESCRIPTOR.fields_by_name[name]
+        completed.ClearField(name)
+        if field.is_repeated:
+            getattr(completed, name).extend(value)
+        elif _is_wrapper(field):
+            getattr(completed, name).value = value
+        else:
+            setattr(completed, name, value)
+    return completed
 
 
 def _row_of_debezium(kind: Descriptor) -> Descriptor:

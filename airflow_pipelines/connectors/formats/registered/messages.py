@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import pyarrow as pa
 
+from airflow_pipelines.connectors.formats.debezium import Change, Row, RowChange, Truncation
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.messages import NO_PAYLOAD, Messages, ParsedMessages
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.tables import TableParser
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
 HEADER: Final = 5
 """So many bytes are a zero and the number of a schema."""
-_GOES: Final = {"c": False, "r": False, "u": True, "d": True}
-"""Of each operation of Debezium whether a row goes."""
-Row: TypeAlias = Any
-"""The record of a row, as the format has it."""
-Change: TypeAlias = tuple[Op, Row]
 
 
 class MessageSchema(Protocol):
@@ -48,14 +43,12 @@ class _Block:
 
     :param schema: reads them
     :param numbers: of the message of each change
-    :param operations: what each is
-    :param rows: their rows
+    :param changes: the changes
     """
 
     schema: MessageSchema
     numbers: list[int] = field(default_factory=list)
-    operations: list[Op] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    changes: list[RowChange] = field(default_factory=list)
 
 
 class RegisteredMessages:
@@ -96,23 +89,27 @@ class RegisteredMessages:
             if block is None or block.schema is not schema:
                 self._add(block, buffer)
                 block = _Block(schema)
-            for operation, row in changes:
-                block.numbers.append(number)
-                block.operations.append(operation)
-                block.rows.append(row)
+            for change in changes:
+                if isinstance(change, Truncation):
+                    self._add(block, buffer)
+                    block = _Block(schema)
+                    buffer.truncate()
+                else:
+                    block.numbers.append(number)
+                    block.changes.append(change)
         self._add(block, buffer)
         parsed = buffer.finish(0, len(messages.values))
         return ParsedMessages(parsed.changes, parsed.records, parsed.errors, parsed.num_errors)
 
     def _add(self, block: _Block | None, buffer: RowBuffer) -> None:
         if block is not None:
-            self._add_rows(block, 0, len(block.rows), buffer)
+            self._add_rows(block, 0, len(block.changes), buffer)
 
     def _add_rows(self, block: _Block, start: int, stop: int, buffer: RowBuffer) -> None:
         """Add a part of a block; where one of its values fits into no table, each half of it."""
-        numbers, operations = block.numbers[start:stop], block.operations[start:stop]
+        numbers, changes = block.numbers[start:stop], block.changes[start:stop]
         try:
-            rows = block.schema.table(block.rows[start:stop])
+            rows = block.schema.table([change.row for change in changes])
         except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
             if stop - start == 1:
                 buffer.reject(numbers[0], f"a value cannot be taken: {error}")
@@ -121,7 +118,8 @@ class RegisteredMessages:
             self._add_rows(block, start, middle, buffer)
             self._add_rows(block, middle, stop, buffer)
             return
-        self._tables.add_changes(rows, operations, numbers, buffer)
+        left_out = [change.left_out for change in changes] if any(change.left_out for change in changes) else None
+        self._tables.add_changes(rows, [change.op for change in changes], numbers, buffer, left_out)
 
 
 def schema_number(message: bytes) -> int:
@@ -135,25 +133,3 @@ def schema_number(message: bytes) -> int:
             "the message does not begin with a zero and the number of a schema; where messages have none, set 'skip_schema_id'"
         )
     return int.from_bytes(message[1:HEADER], "big")
-
-
-def changes_of_debezium(operation: Any, before: Row | None, after: Row | None) -> Sequence[Change]:
-    """What a change of Debezium says.
-
-    :param operation: which one it is (``op``)
-    :param before: the row that was there
-    :param after: the row that is there now
-    :raises RecordProblem: when it is none
-    """
-    if operation not in _GOES:
-        raise RecordProblem(f"{operation!r} is no operation of Debezium; wanted 'c', 'u', 'd' or 'r'")
-    changes: list[Change] = []
-    if _GOES[operation] and before is not None:
-        changes.append((Op.DELETE, before))
-    if operation != "d":
-        if after is None:
-            raise RecordProblem("the row that comes ('after') is missing")
-        changes.append((Op.INSERT, after))
-    if not changes:
-        raise RecordProblem("the row that goes ('before') is missing")
-    return changes

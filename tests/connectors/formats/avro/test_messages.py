@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.formats.avro.options import AvroOptions
 from airflow_pipelines.connectors.formats.defaults import wall_clock
 from airflow_pipelines.connectors.formats.failures import FormatFailure, TransientFormatFailure
 from airflow_pipelines.connectors.formats.messages import MessageParser, Messages, ParsedMessages
-from airflow_pipelines.engine.changes import OP, Op
+from airflow_pipelines.engine.changes import GIVEN, OP, Op
 from airflow_pipelines.engine.schema import RelationSchema
 from tests.connectors.formats.avro.encoding import encoded
 from tests.connectors.relations import col, relation
@@ -203,7 +203,7 @@ def test_changes_of_debezium(schema_registry: SchemaRegistryServer) -> None:
     assert operations(parsed) == [comes, goes, comes, goes, comes, comes]
     assert [row["name"] for row in rows(parsed)] == ["a", "a", "b", "b", None, "c"]
     assert [(error.index, error.message) for error in parsed.errors] == [
-        (6, "'x' is no operation of Debezium; wanted 'c', 'u', 'd' or 'r'"),
+        (6, "'x' is no operation of Debezium; wanted 'c', 'u', 'd', 'r' or 't'"),
         (7, "the row that goes ('before') is missing"),
         (8, "the row that comes ('after') is missing"),
     ]
@@ -214,6 +214,29 @@ def test_changes_of_debezium(schema_registry: SchemaRegistryServer) -> None:
         update_format="debezium",
     )
     assert "none of Debezium's changes" in parsed.errors[0].message
+
+
+def test_values_that_debezium_did_not_send_and_truncations() -> None:
+    table = RelationSchema("t", TABLE.columns, ("id",))
+    options = {"schema": json.dumps(ENVELOPE), "update_format": "debezium"}
+
+    def change(operation: str, before: Any, after: Any) -> bytes:
+        return encoded(ENVELOPE, {"before": before, "after": after, "op": operation, "ts_ms": 1}, 1)
+
+    unsent = person(1, "__debezium_unavailable_value")
+    values = [change("c", None, person(1, "long")), change("u", None, unsent), change("u", person(1, "x"), unsent)]
+    parsed = read([*values, change("c", None, unsent)], table, **options)
+    assert operations(parsed) == [Op.INSERT, Op.UPDATE, Op.DELETE, Op.INSERT]
+    assert [(row["id"], row["name"], row[GIVEN]) for row in rows(parsed)] == [
+        (1, "long", None),
+        (1, None, ["id"]),
+        (1, "x", None),
+        (1, "x", None),
+    ]
+    assert [(error.index, "column 'name'" in error.message) for error in parsed.errors] == [(3, True)]
+    parsed = read([*values, change("t", None, None), change("c", None, person(2))], table, **options)
+    assert parsed.changes is not None
+    assert (parsed.changes.truncates, rows(parsed)) == (True, [person(2)])
 
 
 def test_times_of_debezium() -> None:

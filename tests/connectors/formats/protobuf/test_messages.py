@@ -464,9 +464,20 @@ def test_changes_of_debezium() -> None:
     assert [Op(each) for each in parsed.changes.rows.column(OP).to_pylist()] == [Op.INSERT, Op.DELETE, Op.INSERT, Op.DELETE]
     assert [row["name"] for row in rows(parsed)] == ["a", "a", None, None]
     assert [error.message for error in parsed.errors] == [
-        "'x' is no operation of Debezium; wanted 'c', 'u', 'd' or 'r'",
+        "'x' is no operation of Debezium; wanted 'c', 'u', 'd', 'r' or 't'",
         "the row that goes ('before') is missing",
     ]
+    unsent = {"id": 1, "name": "__debezium_unavailable_value"}
+    keyed = RelationSchema("t", TABLE.columns, ("id",))
+    values = [change("u", None, unsent), change("u", one, unsent), change("c", None, unsent)]
+    parsed = read(values, keyed, descriptor_set=in_options(envelope), **options)
+    assert parsed.changes is not None
+    assert [Op(each) for each in parsed.changes.rows.column(OP).to_pylist()] == [Op.UPDATE, Op.DELETE, Op.INSERT]
+    assert [row["name"] for row in rows(parsed)] == [None, "a", "a"]
+    assert "column 'name': its value is large and was not changed" in parsed.errors[0].message
+    parsed = read([change("t", None, None)], keyed, descriptor_set=in_options(envelope), **options)
+    assert parsed.changes is not None
+    assert parsed.changes.truncates
     with pytest.raises(FormatFailure, match=r"shop\.Person is none of Debezium's changes"):
         read(values, TABLE, **{**OF_PEOPLE, "update_format": "debezium"})
 
