@@ -27,7 +27,7 @@ NAMED_FLOATS: Final[Mapping[str, float]] = {
     **dict.fromkeys(("Infinity", "+Infinity", "INF", "+INF"), math.inf),
     **dict.fromkeys(("-Infinity", "-INF"), -math.inf),
 }
-"""Floating-point numbers that have no digits, by the texts that stand for them in JSON and CSV, which are those that Spark reads."""
+"""Floating-point numbers that have no digits, by the texts that stand for them in JSON and CSV: those that Spark reads."""
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 
 

@@ -39,6 +39,13 @@ class RowReader:
         place = self._places.get(name)
         return self._folded.get(name.lower()) if place is None else place
 
+    def converter(self, place: int) -> Converter:
+        """What makes a column's values of those of JSON.
+
+        :param place: the column's number
+        """
+        return self._from_json[place]
+
     def begin(self, metadata: pa.Table | None = None) -> None:
         """Begin another batch of records, whose DEFAULTs have a time of their own.
 

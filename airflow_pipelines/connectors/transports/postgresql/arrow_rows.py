@@ -14,12 +14,14 @@ from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.transports.postgresql.names import quoted
+from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn, mapped_columns
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.program.column_types import ColumnType
 
+_NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 ColumnReader: TypeAlias = Callable[[pa.ChunkedArray], "pa.ChunkedArray | None"]
 _INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _AS_THEY_ARE: Final[Mapping[str, frozenset[str]]] = {
@@ -39,16 +41,19 @@ class ArrowRows:
     :param source: names and types of the query's columns
     :param where: what the query is, for messages
     :param now: the clock that a DEFAULT may read
+    :param invalid: what becomes of values that the type of their column does not have
     """
 
-    def __init__(self, schema: RelationSchema, source: Sequence[tuple[str, SourceType]], where: str, now: Now) -> None:
+    def __init__(
+        self, schema: RelationSchema, source: Sequence[tuple[str, SourceType]], where: str, now: Now, invalid: InvalidValues
+    ) -> None:
         """Find out what fills which column.
 
         :raises ConnectorFailure: when something cannot
         """
         self._schema = schema
         self._reader = RowReader(schema, now=now)
-        self._mapped = list(mapped_columns(schema, self._reader, source, where).values())
+        self._mapped = list(mapped_columns(schema, self._reader, source, where, invalid).values())
         self._readers = [_reader_of(mapped) for mapped in self._mapped]
 
     def select(self, source: str) -> str:
@@ -97,7 +102,10 @@ class ArrowRows:
                 record = {each.column.name: each.value(texts[number]) for each, texts in zip(self._mapped, columns, strict=False)}
                 buffer.add(Op.INSERT, self._reader.row(record))
             except RecordProblem as problem:
-                buffer.reject(first + number, f"row {first + number}: {problem}")
+                given = {each.column.name: texts[number] for each, texts in zip(self._mapped, columns, strict=False)}
+                key = self._reader.shown_key(given)
+                row = f"row {first + number} ({key})" if key else f"row {first + number}"
+                buffer.reject(first + number, f"{row}: {problem}")
 
 
 def _selected(mapped: MappedColumn) -> str:
@@ -145,8 +153,6 @@ def _plain(kind: ColumnType, texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def _widened(values: pa.ChunkedArray, mapped: MappedColumn) -> pa.ChunkedArray | None:
-    if pat.is_floating(values.type):
-        return values if pc.all(pc.is_finite(values), min_count=0).as_py() else None
     wanted = _ARROW.get(mapped.column.type.name)
     try:
         return values if wanted is None or values.type == wanted else values.cast(wanted)
@@ -162,5 +168,5 @@ def _texts(values: pa.ChunkedArray) -> list[Any]:
     if pat.is_boolean(values.type):
         return [None if value is None else "t" if value else "f" for value in values.to_pylist()]
     if pat.is_floating(values.type):
-        return [None if value is None else str(value) for value in values.cast(pa.string()).to_pylist()]
+        return [None if value is None else _NOT_FINITE.get(value, value) for value in values.cast(pa.string()).to_pylist()]
     return list(values.cast(pa.string()).to_pylist())

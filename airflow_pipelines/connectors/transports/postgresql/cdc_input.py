@@ -78,7 +78,7 @@ class PostgresCdcInput:
         self._replaces_rows = False
         self._stream: ReplicationConnection | None = None
         self._transactions = Transactions(0)
-        self._rows = ChangeRows(context.schema, context.now, _NAME)
+        self._rows = ChangeRows(context.schema, context.now, _NAME, options.invalid_values)
         self._oids: set[int] = set()
         self._failure: ConnectorFailure | None = None
         self._watch = Watch(self._sessions, _NAME)
@@ -98,9 +98,11 @@ class PostgresCdcInput:
         with self._sessions.connect() as connection, self._sessions.failures("cannot prepare to follow the table"):
             table = self._table = FollowedTable.find(connection, self._options.source_table, self._options.publication, _NAME)
             table.check_identity(connection, self._context.schema.primary_key, _NAME)
+            table.check_generated(connection, self._rows.reads, _NAME)
             self._watch.table = table
             columns = table.columns_of_rows(connection)
-            rows = ArrowRows(self._context.schema, columns, f"{_NAME}: table {table.schema}.{table.name}", self._context.now)
+            where = f"{_NAME}: table {table.schema}.{table.name}"
+            rows = ArrowRows(self._context.schema, columns, where, self._context.now, self._options.invalid_values)
             slot = self._free_slot(connection)
             if position is not None:
                 try:
@@ -322,6 +324,7 @@ class PostgresCdcInput:
             raise self._another_table()
         self._oids = {relation.oid}
         with self._sessions.connect() as connection:
+            table.check_generated(connection, self._rows.reads, _NAME)
             self._rows.describe(relation, SourceTypes(connection).of)
 
     def _start_stream(self) -> ReplicationConnection:

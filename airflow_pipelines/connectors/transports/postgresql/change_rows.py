@@ -9,6 +9,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, changes_schema
 from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.pgoutput import Delete, Insert, Missing, Relation, TupleData, Update
 from airflow_pipelines.connectors.transports.postgresql.raw_changes import ChangedRow, Entry, RawChange, RowMapping, add_to
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import mapped_columns
@@ -23,15 +24,21 @@ class ChangeRows:
     :param schema: of the table in the pipeline
     :param now: the clock that a DEFAULT may read
     :param where: for messages
+    :param invalid: what becomes of values that the type of their column does not have
     """
 
-    def __init__(self, schema: RelationSchema, now: Now, where: str) -> None:
+    def __init__(self, schema: RelationSchema, now: Now, where: str, invalid: InvalidValues) -> None:
         self._schema = schema
         self._reader = RowReader(schema, now=now)
         self._where = where
+        self._invalid = invalid
         self._mapping = RowMapping(schema, self._reader, {})
         self._key = frozenset(schema.primary_key)
         self._table = ""
+
+    def reads(self, name: str) -> bool:
+        """Whether a column of a name fills one of the table in the pipeline."""
+        return self._reader.place(name) is not None
 
     def describe(self, relation: Relation, type_of: Callable[[int], SourceType]) -> None:
         """The table is another one from here on.
@@ -42,7 +49,8 @@ class ChangeRows:
         """
         columns = [(column.name, type_of(column.type_oid)) for column in relation.columns]
         self._table = f"{relation.schema}.{relation.name}"
-        mapped = mapped_columns(self._schema, self._reader, columns, f"{self._where}: table {self._table}, as it is now")
+        where = f"{self._where}: table {self._table}, as it is now"
+        mapped = mapped_columns(self._schema, self._reader, columns, where, self._invalid)
         self._mapping = RowMapping(self._schema, self._reader, mapped)
 
     def entries(self, message: Insert | Update | Delete) -> list[Entry]:
@@ -56,10 +64,7 @@ class ChangeRows:
             case Delete():
                 return [self._goes(message.old, message.old_is_key)]
             case Update():
-                try:
-                    return self._updated(message) if self._key else self._replaced(message)
-                except RecordProblem as problem:
-                    return [str(problem)]
+                return self._updated(message) if self._key else self._replaced(message)
 
     def parsed(self, entries: Iterable[Entry], size_bytes: int, where: str) -> Parsed:
         """Changes as the rows of a chunk.
@@ -84,19 +89,28 @@ class ChangeRows:
 
     def _updated(self, message: Update) -> list[Entry]:
         """An update in a table with a key: the new row takes the place of the old one."""
-        new = _completed(message.new, None if message.old_is_key else message.old)
+        new = _completed(message.new, message.old)
         is_whole = Missing.UNCHANGED not in new or not any(new[number] is Missing.UNCHANGED for number in self._mapping.mapped)
         if message.old is None or not self._moves(message.old, new):
             if is_whole:
                 return [self._comes(new)]
-            row, given = self._reader.update(self._mapping.record(new))
+            try:
+                row, given = self._reader.update(self._mapping.record(new))
+            except RecordProblem as problem:
+                # Better no row than the one of before, which says what is not so any more.
+                return [f"{self._mapping.shown_key(new)}{problem}", RawChange(Op.DELETE, _texts(new), self._mapping)]
             return [ChangedRow(Op.UPDATE, row, given)]
-        if not is_whole:
-            raise RecordProblem(
-                "an update changed the key of a row and not one of its large values, which was not sent; let the server send "
-                f"old rows as a whole: ALTER TABLE {self._table} REPLICA IDENTITY FULL"
-            )
-        return [self._goes(message.old, message.old_is_key), self._comes(new)]
+        goes = self._goes(message.old, message.old_is_key)
+        if is_whole:
+            return [goes, self._comes(new)]
+        missing = ", ".join(
+            repr(each.column.name) for number, each in self._mapping.mapped.items() if new[number] is Missing.UNCHANGED
+        )
+        unknown = (
+            f"{self._mapping.shown_key(new)}an update changed the key of a row and not its large column {missing}, which was not "
+            f"sent; let the server send old rows as a whole: ALTER TABLE {self._table} REPLICA IDENTITY FULL"
+        )
+        return [goes, unknown]
 
     def _replaced(self, message: Update) -> list[Entry]:
         """An update in a table without a key: the old row goes, the new one comes."""
@@ -125,10 +139,11 @@ class ChangeRows:
 
 
 def _completed(new: TupleData, old: TupleData | None) -> TupleData:
-    """A new row with values that were not sent, because they are those of the old one."""
+    """A new row with values that were not sent, because they are those of the old one, as far as that one has them."""
     if old is None or Missing.UNCHANGED not in new:
         return new
-    return [before if value is Missing.UNCHANGED else value for value, before in zip(new, old, strict=True)]
+    # A value that is large enough not to be sent is not NULL. A row that is told by its key alone has NULL elsewhere.
+    return [before if value is Missing.UNCHANGED and before is not None else value for value, before in zip(new, old, strict=True)]
 
 
 def _texts(values: TupleData) -> TupleData:

@@ -54,11 +54,23 @@ class ConnectionOptions(BaseModel):
         return self
 
 
+class InvalidValues(StrEnum):
+    """What becomes of values that the type of their column does not have, such as a date that is infinite."""
+
+    REFUSE = "refuse"
+    """The row is malformed, and left out."""
+    NULL = "null"
+    """They are NULL, where the column may be."""
+
+
 class PostgresInputOptions(ConnectionOptions):
     """Options of ``postgres_input``.
 
     :param query: a SELECT, whose columns are those of the table by name
+    :param invalid_values: what becomes of values that the type of their column does not have
     """
+
+    invalid_values: InvalidValues = InvalidValues.REFUSE
 
     query: str = Field(min_length=1)
 
@@ -76,8 +88,10 @@ class PostgresCdcInputOptions(ConnectionOptions):
     :param slot: the name of the replication slot; None for one that is made from the pipeline's and the connector's names
     :param snapshot: whether the rows that are in the table come first
     :param snapshot_if_data_expires: whether they come again, in place of those of before, when changes were lost
+    :param invalid_values: what becomes of values that the type of their column does not have
     """
 
+    invalid_values: InvalidValues = InvalidValues.REFUSE
     publication: str = Field(min_length=1)
     source_table: str = Field(min_length=1)
     slot: str | None = None

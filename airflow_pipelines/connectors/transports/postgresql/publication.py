@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +26,10 @@ _PUBLISHED: Final = """
 SELECT to_jsonb(t) -> 'attnames', to_jsonb(t) ->> 'rowfilter' FROM pg_publication_tables t
 WHERE pubname = %s AND schemaname = %s AND tablename = %s
 """
+_GENERATED: Final = "SELECT attname::text FROM pg_attribute WHERE attrelid = %s AND attgenerated <> '' AND NOT attisdropped"
+_HAS_GENERATED: Final = 12_00_00
+_PUBLISHES_GENERATED: Final = 18_00_00
+"""Versions of the server: from which on it has generated columns, and from which on a publication may have them."""
 _SLOT: Final = """
 SELECT s.plugin, s.database, s.confirmed_flush_lsn::text, coalesce(s.wal_status, ''), s.active_pid,
     a.application_name, host(a.client_addr)
@@ -149,6 +154,31 @@ class FollowedTable:
                 f"{where}: the primary key of the table in the pipeline has {', '.join(missing)}, and updates and deletes of "
                 f"{self.schema}.{self.name} say of old rows: {told}. {full}"
             )
+
+    def check_generated(self, connection: psycopg.Connection[Any], is_wanted: Callable[[str], bool], where: str) -> None:
+        """Make sure that no column is read which the server computes: it sends those with the first rows and not with changes.
+
+        :param connection: to the database
+        :param is_wanted: tells whether the table in the pipeline has a column of a name
+        :param where: for messages
+        :raises ConnectorFailure: when one is
+        """
+        version = connection.info.server_version
+        if version < _HAS_GENERATED:
+            return
+        generated = [name for (name,) in connection.execute(_GENERATED, (self.oid,)).fetchall()]
+        if version >= _PUBLISHES_GENERATED and self.columns is not None:
+            generated = [name for name in generated if name not in self.columns]
+        read = [repr(name) for name in generated if is_wanted(name)]
+        if not read:
+            return
+        publish = f", or ALTER PUBLICATION {quoted(self.publication)} SET (publish_generated_columns = stored)"
+        raise ConnectorFailure(
+            f"{where}: {', '.join(read)} of {self.schema}.{self.name} is generated, and the server does not send generated columns "
+            "with changes. Leave it out of the table in the pipeline and compute it in a view"
+            + (publish if version >= _PUBLISHES_GENERATED else "")
+            + "."
+        )
 
 
 class ChangesLostError(ConnectorFailure):

@@ -32,6 +32,7 @@ class QueryInput:
         :param context: what the rows are for
         """
         self._query = options.query
+        self._invalid = options.invalid_values
         self._context = context
         self._sessions = Sessions(_NAME, options)
         self._rows: QueryRows | None = None
@@ -56,7 +57,7 @@ class QueryInput:
             described = connection.execute(f"SELECT * FROM ({self._query}\n) AS source LIMIT 0".encode()).description or ()
             types = SourceTypes(connection)
             columns = [(column.name, types.of(column.type_code)) for column in described]
-        self._parser = ArrowRows(self._context.schema, columns, f"{_NAME}: the query", self._context.now)
+        self._parser = ArrowRows(self._context.schema, columns, f"{_NAME}: the query", self._context.now, self._invalid)
         self._rows = QueryRows(self._sessions, self._parser.select(f"({self._query}\n) AS source"))
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:  # noqa: ARG002 - the server decides how long it takes

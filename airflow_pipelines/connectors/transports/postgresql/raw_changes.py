@@ -60,6 +60,30 @@ class RowMapping:
             if each.column.name in self._schema.primary_key and (value := values[number]) is not Missing.UNCHANGED
         }
 
+    def shown_key(self, values: TupleData) -> str:
+        """The primary key in a row, as the beginning of a message about it: nothing when the table has none.
+
+        :param values: the row
+        """
+        texts = {each.column.name: None if isinstance(values[at], Missing) else values[at] for at, each in self.mapped.items()}
+        key = self._reader.shown_key(texts)
+        return f"{key}: " if key else ""
+
+    def leave_out(self, change: RawChange, buffer: RowBuffer) -> None:
+        """Have the row of a malformed change go: better none than the one of before, which says what is not so any more.
+
+        :param change: the change
+        :param buffer: takes the deletion
+        """
+        if change.op is Op.DELETE or not self._schema.primary_key:
+            return
+        try:
+            row = self._reader.key(self.key_record(change.values))
+        except RecordProblem:
+            # No row of the table can have this key.
+            return
+        buffer.add(Op.DELETE, row)
+
     def row(self, change: RawChange) -> list[Any]:
         """The values of a row, as Python has them.
 
@@ -164,7 +188,8 @@ def _add_raw(buffer: RowBuffer, mapping: RowMapping, changes: Sequence[RawChange
         try:
             buffer.add(change.op, mapping.row(change))
         except RecordProblem as problem:
-            buffer.reject(0, f"{where}: {problem}")
+            buffer.reject(0, f"{where}: {mapping.shown_key(change.values)}{problem}")
+            mapping.leave_out(change, buffer)
 
 
 def _lacks_one(texts: pa.Array, must: pa.Array | None) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType
 from airflow_pipelines.connectors.transports.postgresql.values import FromText, json_value
 from airflow_pipelines.engine.schema import RelationSchema
@@ -23,12 +24,14 @@ class MappedColumn:
     :param name: that of the source
     :param source: the type of the source
     :param from_text: reads the source's texts
+    :param check: raises a :class:`RecordProblem` for what the column does not take, where that is to be NULL; None where it is not
     """
 
     column: Column
     name: str
     source: SourceType
     from_text: FromText
+    check: Callable[[Any], Any] | None = None
 
     def value(self, text: str | None) -> Any:
         """What JSON would have in place of a text.
@@ -36,14 +39,21 @@ class MappedColumn:
         :param text: None for NULL
         :raises RecordProblem: when no value has it
         """
+        if text is None:
+            return None
         try:
-            return None if text is None else self.from_text(text)
+            value = self.from_text(text)
+            if self.check is not None:
+                self.check(value)
         except RecordProblem as problem:
+            if self.check is not None:
+                return None
             raise RecordProblem(f"column {self.column.name!r}: {problem}") from problem
+        return value
 
 
 def mapped_columns(
-    schema: RelationSchema, reader: RowReader, source: Sequence[tuple[str, SourceType]], where: str
+    schema: RelationSchema, reader: RowReader, source: Sequence[tuple[str, SourceType]], where: str, invalid: InvalidValues
 ) -> dict[int, MappedColumn]:
     """For each column of a source that a relation has, by its number in the source, what it fills.
 
@@ -51,6 +61,7 @@ def mapped_columns(
     :param reader: reads the relation's rows
     :param source: names and types of the source's columns
     :param where: what the source is, for messages
+    :param invalid: what becomes of values that the type of their column does not have
     :raises ConnectorFailure: when a type does not fit, a name is there twice, or a column must be filled that the source lacks
     """
     found: dict[int, MappedColumn] = {}
@@ -71,7 +82,9 @@ def mapped_columns(
                 "a query may cast, as in column::text."
             )
         filled[place] = name
-        found[number] = MappedColumn(column, name, of, json_value(of, column.type))
+        is_null = invalid is InvalidValues.NULL and column.type.nullable and column.name not in schema.primary_key
+        check = reader.converter(place) if is_null else None
+        found[number] = MappedColumn(column, name, of, json_value(of, column.type), check)
     _check_missing(schema, filled, [name for name, _ in source], where)
     return found
 

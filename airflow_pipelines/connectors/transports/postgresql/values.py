@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from airflow_pipelines.connectors.formats import jsontext
+from airflow_pipelines.connectors.formats.numbers import NAMED_FLOATS
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.connectors.transports.postgresql.literals import Literal, array_elements, row_fields
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType, innermost
@@ -32,7 +33,7 @@ def json_value(source: SourceType, kind: ColumnType) -> FromText:
         return _array(source.element, kind)
     match source.shape:
         case Shape.NUMBER:
-            return _number
+            return _float if kind.name in {"REAL", "DOUBLE"} else _number
         case Shape.BOOLEAN:
             return _boolean
         case Shape.JSON:
@@ -57,6 +58,11 @@ def _number(text: str) -> Any:
     if not _NUMBER.fullmatch(text):
         raise RecordProblem(f"{excerpt(text, 60)} is not a finite number")
     return Decimal(text) if "." in text or "e" in text else int(text)
+
+
+def _float(text: str) -> Any:
+    # NaN and infinities have the names that JSON inputs take.
+    return text if text in NAMED_FLOATS else _number(text)
 
 
 def _boolean(text: str) -> bool:

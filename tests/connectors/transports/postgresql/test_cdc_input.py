@@ -182,10 +182,14 @@ def test_one_malformed_change_among_many(database: Database) -> None:
     )
     chunks = read_until(source, lambda chunks: sum(chunk.records + chunk.num_parse_errors for chunk in chunks) >= 302)
     found = rows(*chunks)
-    assert [row["id"] for row in found] == [*range(1, 128), *range(1, 100), -1, 100]
+    # A row that cannot be taken goes, in case that it was there before.
+    assert [(row["__op"], row["id"]) for row in found] == [
+        *((1, number) for number in range(1, 128)),
+        *((-1, number) for number in (-1, 100, *range(1, 100), -1, 100)),
+    ]
     assert [row["flag"] for row in found[:3]] == [False, True, False]
     assert sum(chunk.num_parse_errors for chunk in chunks) == 75
-    assert "column 'name' is NOT NULL, but the value is null" in errors(*chunks)[-1]
+    assert "id = \"100\": column 'name' is NOT NULL, but the value is null" in errors(*chunks)[-1]
     source.close()
 
 
@@ -210,7 +214,9 @@ def test_large_values_that_an_update_leaves_alone(database: Database) -> None:
     # A key that changes would take the value along, which nobody has sent.
     database.execute("UPDATE t SET id = 2")
     chunks = read_until(source, lambda chunks: any(chunk.num_parse_errors for chunk in chunks))
+    assert "id = \"2\": an update changed the key of a row and not its large column 'large'" in errors(*chunks)[0]
     assert "ALTER TABLE public.t REPLICA IDENTITY FULL" in errors(*chunks)[0]
+    assert [(row["__op"], row["id"]) for row in rows(*chunks)] == [(-1, 1)]
     database.execute(FULL, "UPDATE t SET id = 3")
     old, new = rows(*read_rows(source, 2))
     assert (old["__op"], old["id"], new["id"], new["large"]) == (-1, 2, 3, before["large"])
@@ -359,17 +365,126 @@ def test_a_reader_that_rests_goes_on_where_it_was(database: Database) -> None:
     source.close()
 
 
+ODD = replace(
+    relation(
+        col("id", "BIGINT", null=False),
+        col("f", "DOUBLE"),
+        col("n", "DOUBLE"),
+        col("r", "REAL"),
+        col("d", "DATE"),
+        col("ts", "TIMESTAMP"),
+        col("t", "TIME"),
+        col("i", "INTERVAL_DAY_TO_SECOND"),
+        col("m", "DECIMAL", precision=10, scale=2),
+    ),
+    primary_key=("id",),
+)
+ODD_TABLE = (
+    "CREATE TABLE t (id int PRIMARY KEY, f float8, n numeric, r float4, d date, ts timestamp, t time, i interval, m numeric)",
+    TABLE[1],
+    "INSERT INTO t SELECT g, 1.5, 1.5, 1.5, '2024-02-29', '2024-02-29', '01:00', '1 day', 1 FROM generate_series(1, 9) AS g",
+)
+INVALID = {
+    "d": ("'infinity'", "'0044-03-15 BC'", "'12024-01-01'"),
+    "ts": ("'-infinity'",),
+    "t": ("'24:00:00'",),
+    "i": ("'1 mon 2 days'",),
+    "m": ("'NaN'",),
+    "n": ("1e400",),
+}
+
+
 @pytest.mark.core
-def test_malformed_values_are_counted_and_the_rest_goes_on(database: Database) -> None:
-    database.execute("CREATE TABLE t (id int PRIMARY KEY, name text, at timestamp)", TABLE[1])
-    source = follow(database, replace(KEYED, columns=(*KEYED.columns, col("at", "TIMESTAMP"))))
-    read_first(source)
-    database.transaction("INSERT INTO t VALUES (1, 'a', 'infinity')", "INSERT INTO t VALUES (2, 'b', now())")
-    [chunk] = read_rows(source, 1)
-    assert plain(chunk) == [(1, 2, "b")]
-    assert chunk.num_parse_errors == 1
-    assert "column 'at': \"infinity\" is not a timestamp" in errors(chunk)[0]
+def test_nan_and_infinities_are_floating_point_numbers(database: Database) -> None:
+    database.execute(*ODD_TABLE, "INSERT INTO t (id, f, n, r) VALUES (0, 'NaN', 'NaN', '-Infinity')")
+    source = follow(database, ODD)
+    [first] = [row for row in rows(read_first(source)) if row["id"] == 0]
+    assert [str(first[name]) for name in "fnr"] == ["nan", "nan", "-inf"]
+    for count in (1, 60):
+        # Few rows are read one by one.
+        change = f"INSERT INTO t (id, f, n, r) SELECT i, 'Infinity', 'NaN', 'NaN' FROM generate_series(101, {100 + count}) AS i"
+        database.transaction("DELETE FROM t WHERE id > 100", change, "UPDATE t SET f = 'NaN' WHERE id = 1")
+        chunks = read_until(source, lambda chunks: bool(rows(*chunks)) and rows(*chunks)[-1]["id"] == 1)
+        assert errors(*chunks) == []
+        found = [row for row in rows(*chunks) if row["__op"] == 1]
+        assert [[str(row[name]) for name in "fnr"] for row in found] == [*[["inf", "nan", "nan"]] * count, ["nan", "1.5", "1.5"]]
     source.close()
+
+
+@pytest.mark.core
+def test_a_value_that_its_column_does_not_have_leaves_no_row_of_before(database: Database) -> None:
+    database.execute(*ODD_TABLE)
+    source = follow(database, ODD)
+    assert read_first(source).records == 9
+    changes = [(name, value) for name, values in INVALID.items() for value in values]
+    for number, (name, value) in enumerate(changes, 1):
+        database.execute(f"UPDATE t SET {name} = {value} WHERE id = {number}")
+        chunks = read_until(source, lambda chunks: any(chunk.num_parse_errors for chunk in chunks))
+        assert [(row["__op"], row["id"]) for row in rows(*chunks)] == [(-1, number)]
+        [problem] = errors(*chunks)
+        assert f': id = "{number}": column {name!r}' in problem
+    source.close()
+
+
+@pytest.mark.core
+def test_a_value_that_its_column_does_not_have_may_be_null(database: Database) -> None:
+    database.execute(*ODD_TABLE, "UPDATE t SET d = 'infinity' WHERE id = 9")
+    source = follow(database, ODD, invalid_values="null")
+    first = read_first(source)
+    assert ([row["d"] for row in rows(first) if row["id"] == 9], first.num_parse_errors) == ([None], 0)
+    for name, values in INVALID.items():
+        for value in values:
+            database.execute(f"UPDATE t SET {name} = {value} WHERE id = 1")
+            [change] = rows(*read_rows(source, 1))
+            assert (change["__op"], change["id"], change[name], change["r"]) == (1, 1, None, 1.5)
+        database.execute(f"UPDATE t SET {name} = NULL WHERE id = 1")
+        read_rows(source, 1)
+    source.close()
+
+
+@pytest.mark.core
+def test_a_large_key_that_an_update_leaves_alone(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE t (name text PRIMARY KEY, id int)",
+        "ALTER TABLE t ALTER COLUMN name SET STORAGE EXTERNAL",
+        TABLE[1],
+        f"INSERT INTO t SELECT {LARGE}, 1 FROM generate_series(1, 70) AS i",
+    )
+    schema = relation(col("name", "VARCHAR", null=False), col("id", "BIGINT"))
+    source = follow(database, replace(schema, primary_key=("name",)))
+    [before] = rows(read_first(source))
+    assert len(before["name"]) == 2_240
+    database.execute("UPDATE t SET id = 2")
+    [after] = rows(*read_rows(source, 1))
+    assert (after["__op"], after["name"], after["id"]) == (1, before["name"], 2)
+    database.execute("UPDATE t SET name = 'x'")
+    assert plain(*read_rows(source, 2)) == [(-1, None, before["name"]), (1, 2, "x")]
+    source.close()
+
+
+@pytest.mark.core
+def test_generated_columns_are_left_to_views(database: Database) -> None:
+    database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, name text, twice int GENERATED ALWAYS AS (id * 2) STORED)",
+        TABLE[1],
+        "INSERT INTO t VALUES (1, 'a')",
+    )
+    with pytest.raises(ConnectorFailure, match=r"'twice' of public.t is generated.*compute it in a view"):
+        follow(database, replace(KEYED, columns=(*KEYED.columns, col("TWICE", "INTEGER"))))
+    source = follow(database)
+    assert plain(read_first(source)) == [(1, 1, "a")]
+    database.execute("UPDATE t SET name = 'b'")
+    assert plain(*read_rows(source, 1)) == [(1, 1, "b")]
+    source.close()
+
+
+@pytest.mark.core
+def test_a_column_that_is_generated_from_now_on_ends_the_input(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database, replace(KEYED, columns=(*KEYED.columns, col("twice", "INTEGER"))))
+    read_first(source)
+    database.execute("ALTER TABLE t ADD COLUMN twice int GENERATED ALWAYS AS (id * 2) STORED", "INSERT INTO t VALUES (1, 'a')")
+    assert "'twice' of public.t is generated" in str(failure_of(source))
 
 
 @pytest.mark.core
