@@ -245,6 +245,47 @@ def test_a_file_that_shrank_is_an_error(tmp_path: Path) -> None:
     source.close()
 
 
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_file_that_was_written_anew_is_an_error(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"g.csv{ending}"
+
+    def write(text: str) -> None:
+        path.write_bytes(packed("gzip", text) if ending else text.encode())
+
+    write("1,a,1,\n2,a,1,\n")
+    source = file_input(path)
+    first = source.read(1, 1)
+    assert ids(first) == [1]
+    assert first is not None
+    source.close()
+    write("1,a,1,\n2,b,1,\n3,b,1,\n")
+    assert ids(*read_all(file_input(path, position=first.position))) == [2, 3]
+    write("101,a,1,\n102,a,1,\n103,a,1,\n")
+    again = file_input(path, position=first.position)
+    with pytest.raises(ConnectorFailure, match="was written anew: what stands before byte 7 is not what was read there"):
+        again.read(10, 1)
+    again.close()
+
+
+def test_a_followed_file_that_was_written_anew_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "g.csv"
+    path.write_text("1,a,1,\n2,a,1,\n")
+    source = file_input(path, follow=True)
+    assert ids(source.read(10, 1)) == [1, 2]
+    with path.open("a") as file:
+        file.write("3,a,1,\n")
+    chunk = source.read(10, 1)
+    assert chunk is not None
+    path.write_text("".join(f"{number},a,1,\n" for number in range(100, 110)))
+    with pytest.raises(ConnectorFailure, match="was written anew"):
+        source.read(10, 1)
+    source.close()
+    again = file_input(path, follow=True, position=chunk.position)
+    with pytest.raises(ConnectorFailure, match="was written anew"):
+        again.read(10, 1)
+    again.close()
+
+
 def test_a_parquet_file_that_is_none_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("nonsense")
     pq.write_table(pa.table({"student_id": [1]}), tmp_path / "b")

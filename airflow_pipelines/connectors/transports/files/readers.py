@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ MAX_RECORD_BYTES = 256 << 20
 
 _BOM = b"\xef\xbb\xbf"
 _SMALLEST_READ = 64 << 10
+_MARKED_BYTES = 256
+"""So many bytes before a place are looked at when reading goes on there, whether they are those of before."""
 
 
 class Growth(Enum):
@@ -106,6 +109,8 @@ class TextReader:
         parser.restore(place.get("state", {}))
         self._file = file
         self._at_place = False
+        self._mark = place.get("mark")
+        self._passed = b""
         self._buffer = b""
         self._ended = False
         self._bytes_per_record = 100.0
@@ -140,7 +145,9 @@ class TextReader:
     def place(self) -> dict[str, Any]:
         """Where reading goes on: byte, index of the next record, and what the parser remembers."""
         state = self._parser.state()
-        return {"offset": self._offset, "index": self._index, **({"state": state} if state else {})}
+        mark = _digest(self._passed) if self._passed else self._mark
+        known = {"mark": mark} if mark is not None else {}
+        return {"offset": self._offset, "index": self._index, **known, **({"state": state} if state else {})}
 
     def close(self) -> None:
         """Let go of the file."""
@@ -158,15 +165,42 @@ class TextReader:
             self._ended = not more
             self._buffer += more
         if self._offset == 0 and self._buffer.startswith(_BOM):
-            self._buffer = self._buffer[len(_BOM) :]
-            self._offset = len(_BOM)
+            self._pass(len(_BOM))
 
     def _next_bytes(self, size: int) -> bytes:
         if not self._at_place:
             if self._offset:
-                self._file.seek(self._offset)
+                self._go_to_place()
             self._at_place = True
         return self._file.read(size)
+
+    def _go_to_place(self) -> None:
+        """Pass over what was read before, whose last bytes are to be those that were read.
+
+        :raises ConnectorFailure: when they are others
+        """
+        if self._mark is None:
+            # A place of an earlier release.
+            self._file.seek(self._offset)
+            return
+        known = min(self._offset, _MARKED_BYTES)
+        if self._offset > known:
+            self._file.seek(self._offset - known)
+        passed = b""
+        while len(passed) < known and (more := self._file.read(known - len(passed))):
+            passed += more
+        if _digest(passed) != self._mark:
+            raise ConnectorFailure(
+                f"file {self._path} was written anew: what stands before byte {self._offset} is not what was read there; a file "
+                "must only grow while it is read. Put new data into new files."
+            )
+        self._passed = passed
+
+    def _pass(self, size: int) -> None:
+        """Some bytes of the buffer are done."""
+        self._passed = (self._passed + self._buffer[max(0, size - _MARKED_BYTES) : size])[-_MARKED_BYTES:]
+        self._buffer = self._buffer[size:]
+        self._offset += size
 
     def _parse(self, max_records: int) -> Parsed | None:
         if not self._buffer:
@@ -186,8 +220,7 @@ class TextReader:
     def _took(self, parsed: Parsed) -> tuple[Parsed, int]:
         if parsed.records:
             self._bytes_per_record = max(1.0, parsed.consumed / parsed.records)
-        self._buffer = self._buffer[parsed.consumed :]
-        self._offset += parsed.consumed
+        self._pass(parsed.consumed)
         self._index = parsed.next_index
         if not self._buffer and self._growth is not Growth.APPENDED:
             self._fill(_SMALLEST_READ)
@@ -198,6 +231,10 @@ class TextReader:
     def _is_whole(self) -> bool:
         """Whether the buffer has all that is left of a complete file."""
         return self._ended and self._growth is not Growth.APPENDED and self._damage is None
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def _end_of_line(data: bytes, lines: int) -> int | None:
