@@ -61,6 +61,7 @@ class _Place:
     :param part: how many of its parts are done
     :param row: how many rows of the next one are
     :param done: whether all of it is
+    :param mark: tells the version from that of a table that was made again, as far as it is known
     """
 
     version: int
@@ -69,6 +70,7 @@ class _Place:
     part: int = 0
     row: int = 0
     done: bool = False
+    mark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class DeltaTableInput:
         with self._access("open"):
             table = self._table = SourceTable(self._options.uri, self._options.storage_options)
             self._place = self._beginning(table) if position is None else _Place(**position)
+            table.check_mark(self._place.version, self._place.mark)
             self._check_columns(table)
             self._reading(table, whole=self._place.whole)
         self._pool = ThreadPoolExecutor(self._options.num_parsers, thread_name_prefix=f"parser {self._context.endpoint}")
@@ -157,7 +160,13 @@ class DeltaTableInput:
         elif options.datetime is not None:
             version = table.version_at(options.datetime)
         until = table.newest if options.end_version is None else min(table.newest, options.end_version)
-        return _Place(version, whole=options.has_snapshot, until=max(until, version), done=not options.has_snapshot)
+        return _Place(
+            version,
+            whole=options.has_snapshot,
+            until=max(until, version),
+            done=not options.has_snapshot,
+            mark=table.mark(version),
+        )
 
     def _check_columns(self, table: SourceTable) -> None:
         """Refuse a table without which no row can be made."""
@@ -198,12 +207,14 @@ class DeltaTableInput:
             if time.monotonic() < self._next_look:
                 return False
             table.look()
+            table.check_mark(self._place.version, self._place.mark)
             self._next_look = time.monotonic() + _POLL_S
         self._measure_lag(table)
         if self._place.version >= table.newest:
             return False
         self._commits.pop(self._place.version, None)
-        self._place = _Place(self._place.version + 1, whole=False, until=self._place.until)
+        version = self._place.version + 1
+        self._place = _Place(version, whole=False, until=self._place.until, mark=self._commit(table, version).mark)
         self._slices = None
         return True
 

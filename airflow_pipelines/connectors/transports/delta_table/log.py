@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class Commit:
     :param added: files whose rows came
     :param removed: files whose rows went
     :param changes: files that have what changed row by row; where there are any, they say all
+    :param mark: tells it from a commit of another table
     """
 
     version: int
@@ -45,6 +47,7 @@ class Commit:
     added: tuple[FileAction, ...]
     removed: tuple[FileAction, ...]
     changes: tuple[FileAction, ...]
+    mark: str = ""
 
     @property
     def records(self) -> int:
@@ -102,7 +105,15 @@ def read_commit(version: int, content: bytes) -> Commit:
                 removed.append(_file(action))
             case "cdc":
                 changes.append(_file(action))
-    return Commit(version, timestamp, tuple(added), tuple(removed), tuple(changes))
+    return Commit(version, timestamp, tuple(added), tuple(removed), tuple(changes), mark_of(content))
+
+
+def mark_of(content: bytes) -> str:
+    """What tells a commit from one of another table.
+
+    :param content: of its file
+    """
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def _file(action: Mapping[str, Any]) -> FileAction:

@@ -18,7 +18,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import deleted_rows
 from airflow_pipelines.connectors.transports.delta_table.failures import in_words
 from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
-from airflow_pipelines.connectors.transports.delta_table.log import Commit, commit_path, read_commit
+from airflow_pipelines.connectors.transports.delta_table.log import Commit, commit_path, mark_of, read_commit
 from airflow_pipelines.connectors.transports.delta_table.pieces import Deleted, Piece
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.sql.conditions import Expression
@@ -54,6 +54,7 @@ class SourceTable:
         self._newest = DeltaTable(uri, storage_options=self._storage)
         self._check_readable()
         self.filesystem = table_files(uri, self._storage)
+        self._seen: tuple[Any, ...] = ()
 
     def _check_readable(self) -> None:
         asked = set(self._newest.protocol().reader_features or ()) - _READ_FEATURES
@@ -70,6 +71,36 @@ class SourceTable:
     def newest(self) -> int:
         """The newest version, as it was when the table was looked at last."""
         return int(self._newest.version())
+
+    def mark(self, version: int) -> str | None:
+        """What tells a version from that of a table that was made again; None when the log no longer has it."""
+        try:
+            return mark_of(self._read(commit_path(version)))
+        except FileNotFoundError:
+            return None
+
+    def check_mark(self, version: int, mark: str | None) -> None:
+        """Make sure that the log has the version that was read.
+
+        :param version: the version
+        :param mark: what :meth:`mark` gave of it; None when that is not known
+        :raises ConnectorFailure: when it is that of another table
+        """
+        if mark is None:
+            return
+        info = self.filesystem.get_file_info(commit_path(version))
+        if info.type == FileType.NotFound:
+            # The log may be cleaned up.
+            return
+        seen = (version, info.size, info.mtime_ns)
+        if seen == self._seen:
+            return
+        if self.mark(version) not in {None, mark}:
+            raise ConnectorFailure(
+                f"delta_table_input: version {version} of the table at {self._uri} is not the one that was read: the table was "
+                "dropped and made again. Load the new one into a connector with another name."
+            )
+        self._seen = seen
 
     def look(self) -> None:
         """Find out whether there is a newer version.

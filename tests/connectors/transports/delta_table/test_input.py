@@ -387,6 +387,28 @@ def test_a_table_that_is_dropped_or_changed_while_it_is_followed(tmp_path: Path)
         read_all(followed)
 
 
+def test_a_table_that_was_made_again_with_as_many_versions(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    written(path, (1, "a"))
+    written(path, (2, "b"))
+    made = source(path, "snapshot_and_follow")
+    chunks = read_all(made)
+    assert len(seen(chunks)) == 2
+    for later in (0, 1):
+        shutil.rmtree(path)
+        for number in range(101, 103 + later):
+            written(path, (number, "new"))
+        made._next_look = 0
+        with pytest.raises(
+            ConnectorFailure, match=r"version 1 .* is not the one that was read: the table was dropped and made again"
+        ):
+            read_all(made)
+        with pytest.raises(ConnectorFailure, match="is not the one that was read"):
+            source(path, "snapshot_and_follow", position=chunks[-1].position)
+    earlier = {name: value for name, value in chunks[-1].position.items() if name != "mark"}
+    assert seen(read_all(source(path, "snapshot_and_follow", position=earlier))) == [(103, "new", 1)]
+
+
 def test_lag_is_what_the_log_has_beyond_the_place(tmp_path: Path) -> None:
     written(tmp_path, (1, "a"))
     made = source(tmp_path, "follow", version=0)
