@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.transports.iceberg.columns import plain_uuids
+from airflow_pipelines.connectors.transports.iceberg.field_names import FieldNames
 from airflow_pipelines.connectors.transports.iceberg.input_options import IcebergInputOptions, IcebergMode
 from airflow_pipelines.connectors.transports.iceberg.pieces import (
     ALL_ROWS,
@@ -24,6 +25,7 @@ from airflow_pipelines.connectors.transports.iceberg.pieces import (
     pieces_of_change,
     pieces_of_snapshot,
     rows_of,
+    schema_of,
     snapshots_after,
 )
 from airflow_pipelines.connectors.transports.iceberg.tables import open_catalog, table_access, table_of_metadata
@@ -43,6 +45,7 @@ class _Place:
     :param piece: how many of its files are done
     :param row: how many rows of the next one are
     :param done: whether all of it is
+    :param names: the names of fields by their ids, as they were when they were seen first
     """
 
     snapshot: int | None
@@ -50,6 +53,7 @@ class _Place:
     piece: int = 0
     row: int = 0
     done: bool = False
+    names: dict[str, str] = field(default_factory=dict)
 
 
 class IcebergInput:
@@ -65,6 +69,7 @@ class IcebergInput:
         self._parser = TableParser(context.schema, context.now)
         self._shown = options.table_name or options.metadata_location
         self._table: Table | None = None
+        self._names = FieldNames({}, self._parser.takes)
         self._place = _Place(None, whole=False, done=True)
         self._pieces: list[Piece] | None = None
         self._rows: Iterator[pa.Table] | None = None
@@ -86,11 +91,13 @@ class IcebergInput:
             else:
                 self._place = _Place(**position)
             chosen = self._place.snapshot
+            self._names = FieldNames(self._place.names, self._parser.takes)
             if chosen is not None and not self._place.done and table.snapshot_by_id(chosen) is None:
                 raise ConnectorFailure(
                     f"iceberg_input: {self._shown} has no snapshot {chosen} (any more). Name one that it has, or load the current "
                     "one into a connector with another name."
                 )
+            self._see_names(table)
             if self._options.mode is not IcebergMode.SNAPSHOT and self._place.done:
                 snapshots_after(table, chosen)
 
@@ -154,8 +161,14 @@ class IcebergInput:
             self._next_look = time.monotonic() + _POLL_S
             return False
         self._place = _Place(later[0].snapshot_id, whole=False)
+        self._see_names(table)
         self._pieces = None
         return True
+
+    def _see_names(self, table: Table) -> None:
+        """Note the names of the columns that the table has with the snapshot."""
+        self._names.see(schema_of(table, self._place.snapshot))
+        self._place.names = self._names.to_position()
 
     def _next_chunk(self, table: Table, max_records: int) -> InputChunk:
         pieces = self._of_place(table)
@@ -189,7 +202,7 @@ class IcebergInput:
                 return self._rest
             if self._rows is None:
                 condition = self._condition if place.whole else ALL_ROWS
-                self._rows = _skipped(rows_of(table, pieces[place.piece], condition), place.row)
+                self._rows = _skipped(rows_of(table, pieces[place.piece], self._names, condition), place.row)
             self._rest = next(self._rows, None)
             if self._rest is None:
                 place.piece, place.row, self._rows = place.piece + 1, 0, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import random
 import time
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform, VoidTransform
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
@@ -211,7 +213,18 @@ class IcebergOutput:
         current = table.current_snapshot()
         return current is not None and current.snapshot_id == snapshot_id
 
+    def _check_partitions(self, table: Table) -> None:
+        """Refuse a table whose partitions nobody here can compute."""
+        computed = [each for each in table.spec().fields if not isinstance(each.transform, IdentityTransform | VoidTransform)]
+        if computed and importlib.util.find_spec("pyiceberg_core") is None:
+            listed = ", ".join(f"{each.transform}({table.schema().find_column_name(each.source_id)})" for each in computed)
+            raise ConnectorFailure(
+                f"{self._what('write')}: it is partitioned by {listed}, for which pyiceberg-core is missing: "
+                "pip install 'airflow-pipelines[iceberg]'"
+            )
+
     def _check_columns(self, table: Table) -> None:
+        self._check_partitions(table)
         wanted = self._writer.table_schema
         there = schema_to_pyarrow(table.schema(), include_field_ids=False)
         found = []

@@ -9,10 +9,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.transports.iceberg.field_names import FieldNames
 from airflow_pipelines.engine.changes import Op
 
 ALL_ROWS: Final[BooleanExpression] = AlwaysTrue()
@@ -54,10 +56,24 @@ def pieces_of_change(table: Table, snapshot: Snapshot) -> list[Piece]:
     return gone + come
 
 
-def rows_of(table: Table, piece: Piece, condition: BooleanExpression) -> Iterator[pa.Table]:
-    """The rows of a piece, in an order that is always the same."""
-    projected = table.scan(row_filter=condition, snapshot_id=piece.snapshot_id).projection()
-    scan = ArrowScan(table.metadata, table.io, projected, condition)
+def schema_of(table: Table, snapshot_id: int | None) -> Schema:
+    """The columns that the table had with a snapshot.
+
+    :param table: the table
+    :param snapshot_id: the snapshot; None for the columns that it has now
+    """
+    return table.scan(snapshot_id=snapshot_id).projection()
+
+
+def rows_of(table: Table, piece: Piece, names: FieldNames, condition: BooleanExpression) -> Iterator[pa.Table]:
+    """The rows of a piece, in an order that is always the same.
+
+    :param table: the table
+    :param piece: the file
+    :param names: the names under which its columns are read
+    :param condition: what rows have to meet
+    """
+    scan = ArrowScan(table.metadata, table.io, names.of(schema_of(table, piece.snapshot_id)), condition)
     for batch in scan.to_record_batches([piece.task]):
         if batch.num_rows:
             yield pa.Table.from_batches([batch])

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField, UUIDType
+from pyiceberg.types import NestedField, StringType, UUIDType
 
 from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.iceberg.input_options import IcebergInputOptions
+from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.iceberg.tables import catalog, read_all, seen, source, table
 
@@ -66,6 +67,67 @@ def test_older_snapshots_and_conditions(people: Any, tmp_path: Path) -> None:
         source(tmp_path, datetime="2001-01-01")
     with pytest.raises(ConnectorFailure, match=r"iceberg_input cannot open db\.people: "):
         source(tmp_path, snapshot_filter="nonsense ==== 3")
+
+
+def renamed(people: Any, old: str, new: str) -> None:
+    with people.update_schema() as change:
+        change.rename_column(old, new)
+
+
+def test_a_renamed_column_is_the_same_one(people: Any, tmp_path: Path) -> None:
+    people.append(two((1, "a"), (2, "b")))
+    made = source(tmp_path, "snapshot_and_follow")
+    before = read_all(made)
+    assert sorted(seen(before)) == [(1, "a", 1), (2, "b", 1)]
+    renamed(people, "name", "label")
+    people.append(pa.Table.from_pylist([{"id": 3, "label": "c"}]))
+    people.delete("id = 2")
+    made._next_look = 0
+    after = read_all(made)
+    assert sorted(seen(after)) == [(2, "b", -1), (3, "c", 1)]
+    # Another column takes the name over, and is another one.
+    with people.update_schema() as change:
+        change.add_column("name", StringType())
+    people.append(pa.Table.from_pylist([{"id": 4, "label": "d", "name": "other"}]))
+    for each in (made, source(tmp_path, "snapshot_and_follow", position=after[-1].position)):
+        each._next_look = 0
+        assert seen(read_all(each)) == [(4, "d", 1)]
+    # Who begins now knows the columns as they are now, by their names.
+    new = relation(col("id", "BIGINT"), col("label", "VARCHAR"), col("name", "VARCHAR"), name="t")
+    assert sorted(seen(read_all(source(tmp_path, of=new)))) == [(1, "a", None, 1), (3, "c", None, 1), (4, "d", "other", 1)]
+
+
+def test_a_position_that_knows_no_names(people: Any, tmp_path: Path) -> None:
+    people.append(two((1, "a")))
+    made = source(tmp_path, "snapshot_and_follow")
+    position = {name: value for name, value in read_all(made)[-1].position.items() if name != "names"}
+    renamed(people, "name", "label")
+    people.append(pa.Table.from_pylist([{"id": 2, "label": "b"}]))
+    again = source(tmp_path, "snapshot_and_follow", position=position)
+    again._next_look = 0
+    assert seen(read_all(again)) == [(2, "b", 1)]
+
+
+def test_renamed_fields_of_nested_values(tmp_path: Path) -> None:
+    made = catalog(tmp_path)
+    made.create_namespace("db")
+    point = pa.struct([("x", pa.int32()), ("y", pa.int32())])
+    kept = made.create_table("db.people", pa.schema([("id", pa.int64()), ("p", point), ("l", pa.list_(point))]))
+    kept.append(pa.Table.from_pylist([{"id": 1, "p": {"x": 1, "y": 2}, "l": [{"x": 3, "y": 4}]}], kept.schema().as_arrow()))
+    of_point = (("x", ColumnType("INTEGER")), ("y", ColumnType("INTEGER")))
+    of = relation(
+        col("id", "BIGINT"),
+        col("p", "STRUCT", fields=of_point),
+        col("l", "ARRAY", component=ColumnType("STRUCT", fields=of_point)),
+        name="t",
+    )
+    followed = source(tmp_path, "snapshot_and_follow", of=of)
+    assert seen(read_all(followed)) == [(1, {"x": 1, "y": 2}, [{"x": 3, "y": 4}], 1)]
+    with kept.update_schema() as change:
+        change.rename_column("p.x", "across").rename_column("l.element.y", "down")
+    kept.append(pa.Table.from_pylist([{"id": 2, "p": {"across": 5, "y": 6}, "l": [{"x": 7, "down": 8}]}], kept.schema().as_arrow()))
+    followed._next_look = 0
+    assert seen(read_all(followed)) == [(2, {"x": 5, "y": 6}, [{"x": 7, "y": 8}], 1)]
 
 
 def test_an_empty_table(people: Any, tmp_path: Path) -> None:

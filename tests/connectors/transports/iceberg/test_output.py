@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib.util
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
+from pyiceberg.transforms import BucketTransform, TruncateTransform
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
@@ -50,6 +52,36 @@ def test_a_change_log_has_each_change_in_order(tmp_path: Path) -> None:
     assert again.committed_step() == 4
     again.write(5, changes((9, "z", 1)))
     assert table(tmp_path).scan().to_arrow().sort_by("__ts")["id"].to_pylist()[-1] == 9
+
+
+def partitioned(folder: Path) -> None:
+    """A table that is partitioned by what is computed of its columns."""
+    made = catalog(folder)
+    made.create_namespace("db")
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("__op", pa.string()), ("__ts", pa.int64())])
+    created = made.create_table("db.people", schema)
+    with created.update_spec() as spec:
+        spec.add_field("id", BucketTransform(4), "b").add_field("name", TruncateTransform(2), "t").add_identity("__op")
+
+
+def test_partitions_that_are_computed(tmp_path: Path) -> None:
+    pytest.importorskip("pyiceberg_core", reason="pip install 'airflow-pipelines[iceberg]'")
+    partitioned(tmp_path)
+    sink = output(tmp_path, mode="append")
+    sink.write(1, changes(*((number, f"name {number}", 1) for number in range(20))))
+    sink.write(2, changes((3, "name 3", -1)))
+    assert len(rows(tmp_path)) == 21
+    assert len(table(tmp_path).inspect.partitions()) > 2
+
+
+def test_partitions_that_nobody_can_compute_are_refused_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    partitioned(tmp_path)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "pyiceberg_core" else found(name, *rest))
+    with pytest.raises(
+        ConnectorFailure, match=r"partitioned by bucket\[4\]\(id\), truncate\[2\]\(name\), for which pyiceberg-core"
+    ):
+        output(tmp_path, mode="append")
 
 
 def test_updates_of_a_change_log_are_one_row(tmp_path: Path) -> None:

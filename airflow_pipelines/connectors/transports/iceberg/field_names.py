@@ -1,0 +1,79 @@
+"""The names under which the fields of a table are read: their own, which a table may change, are those that they had at first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+
+class FieldNames:
+    """Names by the ids of fields, by which a table knows its columns whatever they are called.
+
+    :param known: the names that fields had before, by their ids as texts
+    :param takes: tells whether the table in the pipeline has a column of a name
+    """
+
+    def __init__(self, known: Mapping[str, str], takes: Callable[[str], bool]) -> None:
+        self._names = {int(field_id): name for field_id, name in known.items()}
+        self._takes = takes
+
+    def see(self, schema: Schema) -> None:
+        """Remember the names of fields that were not there before.
+
+        :param schema: of the table, or of one of its snapshots
+        """
+        for field in _all_fields(schema.fields):
+            self._names.setdefault(field.field_id, field.name)
+
+    def to_position(self) -> dict[str, str]:
+        """The stored form."""
+        return {str(field_id): name for field_id, name in sorted(self._names.items())}
+
+    def of(self, schema: Schema) -> Schema:
+        """The columns that are read of a schema, under the names that they had at first.
+
+        :param schema: of a snapshot
+        :returns: those for which the table in the pipeline has columns
+        """
+        found: dict[str, NestedField] = {}
+        # A column that took over the name of one that was renamed is another one.
+        for field in sorted(schema.fields, key=lambda field: field.field_id):
+            first = self._names.get(field.field_id, field.name)
+            name = first if self._takes(first) else field.name
+            if self._takes(name):
+                found.setdefault(name.lower(), self._renamed(field, name))
+        places = {field.field_id: place for place, field in enumerate(schema.fields)}
+        return Schema(*sorted(found.values(), key=lambda field: places[field.field_id]), schema_id=schema.schema_id)
+
+    def _renamed(self, field: NestedField, name: str) -> NestedField:
+        return field.model_copy(update={"name": name, "field_type": self._type(field.field_type)})
+
+    def _type(self, kind: IcebergType) -> IcebergType:
+        """A type whose inner fields have the names that they had at first."""
+        match kind:
+            case StructType():
+                return StructType(*(self._renamed(field, self._names.get(field.field_id, field.name)) for field in kind.fields))
+            case ListType():
+                return kind.model_copy(update={"element_type": self._type(kind.element_type)})
+            case MapType():
+                return kind.model_copy(update={"key_type": self._type(kind.key_type), "value_type": self._type(kind.value_type)})
+        return kind
+
+
+def _all_fields(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
+    for field in fields:
+        yield field
+        yield from _all_fields(_inner(field.field_type))
+
+
+def _inner(kind: IcebergType) -> tuple[NestedField, ...]:
+    match kind:
+        case StructType():
+            return kind.fields
+        case ListType():
+            return _inner(kind.element_type)
+        case MapType():
+            return (*_inner(kind.key_type), *_inner(kind.value_type))
+    return ()
