@@ -18,6 +18,7 @@ from airflow_pipelines.datastream.common.job_client import JobClient
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
 from airflow_pipelines.datastream.common.restart_strategy import policy_of
 from airflow_pipelines.datastream.common.type_information import converter_of
+from airflow_pipelines.datastream.configured import configure
 from airflow_pipelines.datastream.connectors import base as connectors
 from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
 from airflow_pipelines.datastream.connectors.file_source import FileSource
@@ -50,21 +51,26 @@ CALL_SECONDS = "execution.call-time-limit-seconds"
 HOT_KEYS = "execution.state.hot-keys"
 PAGE_MEMORY = "execution.state.page-memory"
 SCRATCH_FOLDERS = "io.tmp.dirs"
+JOB_NAME = "pipeline.name"
+_OWN_SETTINGS = frozenset({SAVEPOINT_PATH, CALL_SECONDS, HOT_KEYS, PAGE_MEMORY, SCRATCH_FOLDERS, JOB_NAME})
 
 
 class StreamExecutionEnvironment(EnvironmentSettings):
     """The program: streams are added to it, and it runs them.
 
-    :param configuration: ``execution.savepoint.path`` names a savepoint to go on from, ``execution.call-time-limit-seconds``
-        limits how long one call of a function may go on giving results (60 by default). In each task of an operator with keys,
-        ``execution.state.hot-keys`` keys at most are objects in memory between two steps (200,000 by default), and
-        ``execution.state.page-memory`` bytes of others (64 MiB); what is more goes to a file in the first folder of ``io.tmp.dirs``
+    :param configuration: settings by their names in Flink, such as ``execution.runtime-mode`` or ``parallelism.default``; what the
+        program sets later takes their place. ``execution.savepoint.path`` names a savepoint to go on from,
+        ``execution.call-time-limit-seconds`` limits how long one call of a function may go on giving results (60 by default). In
+        each task of an operator with keys, ``execution.state.hot-keys`` keys at most are objects in memory between two steps
+        (200,000 by default), and ``execution.state.page-memory`` bytes of others (64 MiB); what is more goes to a file in the first
+        folder of ``io.tmp.dirs``
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         super().__init__()
         self.graph = Graph()
         self._configuration = configuration or Configuration()
+        configure(self, self._configuration, _OWN_SETTINGS)
         self._sinks: list[Node] = []
         weakref.finalize(self, _warn_of_unexecuted, self._sinks)
 
@@ -181,6 +187,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :returns: what is left of it
         :raises StreamProgramError: when there is nothing to run
         """
+        job_name = job_name or self._configuration.get_string(JOB_NAME)
         if binding.is_binding():
             return self._bind(job_name)
         plan = self._plan(self._take_sinks())
@@ -217,7 +224,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         if binding.is_binding():
             binding.refuse_results("execute_and_collect()")
         sink = CollectSink()
-        stream.sink_to(sink).name("Sink: Collect")
+        # One task, to which elements come in their order.
+        stream.sink_to(sink).name("Sink: Collect").set_parallelism(1)
         plan = self._plan(self._take_sinks())
         settings, start = self._task_settings(plan), self._start()
         with ExitStack() as stack:
