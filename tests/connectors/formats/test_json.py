@@ -522,3 +522,11 @@ def test_rows_and_structs_by_position() -> None:
     for text, says in (("[1, [2]]", "2 values, but the table has 3 columns"), ("[1, [2], []]", "is not a struct")):
         [error] = parse(text, NESTED_ROWS, update_format="raw").errors
         assert says in error.message
+
+
+def test_nan_and_infinities_are_written_as_texts() -> None:
+    schema = relation(col("f", "DOUBLE"), col("r", "REAL"), col("i", "INTEGER"))
+    parsed = parse('{"f": "NaN", "r": "-Infinity"} {"f": "Infinity", "r": "NaN"}', schema, update_format="raw")
+    assert [(str(row["f"]), str(row["r"])) for row in rows(parsed)] == [("nan", "-inf"), ("inf", "nan")]
+    parsed = parse('{"i": "NaN"}\n{"f": NaN}\n{"f": "nano"}\n{"f": 1e400}', schema, update_format="raw")
+    assert (parsed.records, parsed.num_errors) == (0, 4)

@@ -10,10 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from airflow_pipelines.connectors.formats.parquet import parquet_parser
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.engine.changes import OP
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import GRADES, NESTED, col, relation, rows
 
 
@@ -54,9 +57,33 @@ def test_wrong_types_and_numbers_that_are_none() -> None:
     parsed = parse(pa.table({"i": pa.array(["5", "x"]), "f": [1.0, math.nan]}), relation(col("i", "INTEGER"), col("f", "DOUBLE")))
     assert parsed.records == 0
     assert "is not an integer" in parsed.errors[0].message
-    parsed = parse(pa.table({"f": [1.0, math.nan]}), relation(col("f", "DOUBLE")))
-    assert [row["f"] for row in rows(parsed)] == [1.0]
-    assert parsed.errors[0].index == 1
+    parsed = parse(pa.table({"i": [1, 2], "f": [1.0, math.nan]}), relation(col("i", "INTEGER"), col("f", "INTEGER")))
+    assert [(row["i"], row["f"]) for row in rows(parsed)] == [(1, 1)]
+    assert "is not an integer" in parsed.errors[0].message
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_nan_and_infinities_are_values(by_row: bool) -> None:
+    odd = [1.5, math.nan, math.inf, -math.inf, None]
+    # A text of limited length has each row looked at by itself.
+    schema = relation(
+        col("s", "VARCHAR", precision=9) if by_row else col("s", "VARCHAR"),
+        col("f", "DOUBLE"),
+        col("r", "REAL"),
+        col("l", "ARRAY", component=ColumnType("DOUBLE")),
+    )
+    lists = pa.array([[value] for value in odd], pa.list_(pa.float64()))
+    parsed = parse(pa.table({"s": ["x"] * 5, "f": odd, "r": pa.array(odd, pa.float32()), "l": lists}), schema)
+    assert parsed.errors == ()
+    for name in "fr":
+        assert [str(row[name]) for row in rows(parsed)] == ["1.5", "nan", "inf", "-inf", "None"]
+    assert [str(row["l"]) for row in rows(parsed)] == ["[1.5]", "[nan]", "[inf]", "[-inf]", "[None]"]
+
+
+def test_a_bad_row_of_a_table_with_a_key_is_named_by_it() -> None:
+    schema = RelationSchema("t", (col("id", "BIGINT", null=False), col("d", "DECIMAL", precision=5, scale=2)), ("id",))
+    parsed = parse(pa.table({"id": [7, 8], "d": [1.0, math.nan]}), schema)
+    assert parsed.errors[-1].message.startswith("row 1 (id = 8): column 'd'")
 
 
 def test_nanoseconds_zones_dictionaries_and_nested_columns() -> None:
