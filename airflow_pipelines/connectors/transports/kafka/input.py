@@ -18,12 +18,19 @@ from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
 from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
-from airflow_pipelines.connectors.transports.kafka.places import chosen_partitions, expired, first_offsets, next_offsets
+from airflow_pipelines.connectors.transports.kafka.places import (
+    chosen_partitions,
+    expired,
+    first_offsets,
+    made_anew,
+    next_offsets,
+)
 from airflow_pipelines.connectors.transports.kafka.read_ahead import Block, ReadAhead
 from airflow_pipelines.connectors.transports.kafka.records import RecordReader, Rows
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.kafka.problems import configuration
 from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
+from airflow_pipelines.kafka.topic_ids import TopicIds
 from airflow_pipelines.kafka.topics import TopicOfBroker
 
 logger = logging.getLogger(__name__)
@@ -82,6 +89,7 @@ class KafkaInput:
         self._said_where = False
         self._looked_for_partitions = 0.0
         self._group = options.properties().get("group.id")
+        self._ids = TopicIds(options.properties(), made_anew)
         self._lag: Lag | None = None
         self._measured_lag = 0.0
         self._closed = threading.Event()
@@ -100,6 +108,10 @@ class KafkaInput:
         """
         consumer = self._consumer = self._new_consumer()
         partitions = chosen_partitions(self._options, self._partitions(consumer))
+        try:
+            self._ids.begin({self._options.topic: None if position is None else position.get("topic_id")})
+        except KafkaException as error:
+            raise self._problems.failure(error.args[0]) from error
         topic = TopicOfBroker(consumer, self._options.topic, self._problems)
         if position is None:
             places = first_offsets(self._options, partitions, topic)
@@ -218,6 +230,7 @@ class KafkaInput:
         # What is fetched ahead here would come a second time.
         consumer.unassign()
         self._is_assigned = False
+        self._ids.came(has_records=False)
         self._look_for_partitions(consumer)
         topic = TopicOfBroker(consumer, self._options.topic, self._problems)
         # Records behind the end of those that are committed are not asked for: a task would wait for them.
@@ -274,6 +287,7 @@ class KafkaInput:
             came += consumer.consume(most - 1, _LINGER_S) if most > 1 else []
         elif self._problems.are_serious:
             self._check_brokers(consumer)
+        self._ids.came(any(message.error() is None for message in came))
         self._look_for_partitions(consumer)
         records = [message for message in came if message.error() is None or self._event(consumer, message)]
         for partition, place in _places_after(records).items():
@@ -409,7 +423,9 @@ class KafkaInput:
         self._lag = Lag(records=records)
 
     def _position(self) -> Position:
-        return {"offsets": {str(partition): place for partition, place in sorted(self._next.items())}}
+        position: Position = {"offsets": {str(partition): place for partition, place in sorted(self._next.items())}}
+        topic_id = self._ids.id_of(self._options.topic)
+        return position if topic_id is None else {**position, "topic_id": topic_id}
 
     def _report_skipped(self, known: Mapping[int, int], places: Mapping[int, int]) -> None:
         for partition, place in places.items():

@@ -94,6 +94,17 @@ def _next_offset(options: KafkaInputOptions, known: int | None, partition: int, 
     return max(known, oldest)
 
 
+def made_anew(topic: str) -> ConnectorFailure:
+    """The failure of an input whose topic is not the one that was read before.
+
+    :param topic: the name of the topic
+    """
+    return ConnectorFailure(
+        f"kafka_input {topic}: the topic was deleted and made anew, so that places in the old one mean nothing in it. Give the "
+        "connector another name to read it from the start"
+    )
+
+
 def expired(topic: str, partition: int, wanted: int, oldest: int | None) -> Expired:
     """The failure of an input whose next record has been removed.
 

@@ -17,6 +17,7 @@ from airflow_pipelines.datastream.connectors.kafka.reading_settings import Readi
 from airflow_pipelines.datastream.connectors.kafka.records import ConsumerRecord, ValueOnly
 from airflow_pipelines.kafka.problems import Problems, configuration
 from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
+from airflow_pipelines.kafka.topic_ids import TopicIds
 from airflow_pipelines.kafka.topics import TopicOfBroker
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.sources import Polled, SourceReader
@@ -46,7 +47,8 @@ class KafkaReading:
         servers = client_properties({"servers": settings.servers})["servers"]
         self._problems = Problems(self._where, servers, "the source", StreamProgramError, StreamProgramError)
         self._consumer = self._new_consumer()
-        self._places = KafkaPlaces(settings, self._consumer, self._problems, self._where)
+        self._ids = TopicIds(client_properties(settings.properties), self._made_anew)
+        self._places = KafkaPlaces(settings, self._consumer, self._problems, self._where, self._ids)
         self._partitions: dict[_Key, PartitionReader] = {}
         self._assigned: set[_Key] = set()
         self._commits: dict[_Key, int] = {}
@@ -68,6 +70,12 @@ class KafkaReading:
             text = problem.str() if isinstance(problem, KafkaError) else str(problem)
             raise StreamProgramError(f"{self._where}: a property has no value that Kafka's client accepts: {text}") from error
 
+    def _made_anew(self, topic: str) -> StreamProgramError:
+        return StreamProgramError(
+            f"{self._where}: topic {topic!r} was deleted and made anew, so that places in the old one mean nothing in it. Give the"
+            " source another uid to read it from where the source begins"
+        )
+
     def first_splits(self) -> Sequence[Split]:
         """The partitions that there are, with the places where each begins and ends.
 
@@ -81,7 +89,7 @@ class KafkaReading:
         :param known: the partitions that are read
         """
         found = self._places.new_splits(known)
-        for topic, partition, offset, _ in found:
+        for topic, partition, offset, *_ in found:
             _log.info("%s: partition %d of %s is new, and read from offset %d", self._where, partition, topic, offset)
         return found
 
@@ -92,7 +100,9 @@ class KafkaReading:
         :param position: the offset of the record that comes next; None for the first
         :param on_close: called when its reader is closed
         """
-        topic, partition, first, stop = split
+        topic, partition, first, stop, *topic_id = split
+        # Brokers may be away now: it is looked before the first record whether the topic is that one.
+        self._ids.expect(topic, topic_id[0] if topic_id else None)
         reader = PartitionReader(self, (topic, partition), first if position is None else position, stop, on_close)
         self._partitions[reader.key] = reader
         if not reader.is_finished:
@@ -112,6 +122,7 @@ class KafkaReading:
             self._note_up()
         elif self._problems.are_serious:
             self._note_down()
+        self._ids.came(any(message.error() is None for message in came))
         records: dict[_Key, list[Message]] = {}
         events: list[Message] = []
         for message in came:

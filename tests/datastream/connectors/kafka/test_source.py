@@ -380,3 +380,20 @@ def test_what_goes_wrong_at_the_start_is_said_within_seconds(kafka: Kafka) -> No
     bad = builder(kafka).set_topics("t").set_property("fetch.min.bytes", "many").build()
     with pytest.raises(StreamProgramError, match=r"no value that Kafka's client accepts: .*fetch.min.bytes"):
         Run(bad)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_topic_that_is_made_anew(kafka: Kafka, topic: str, is_stopped: bool) -> None:
+    source = builder(kafka).set_topics(topic).build()
+    first = Run(source)
+    assert len(first.until(kafka, 8)) == 8
+    kept = first.checkpoint()
+    if is_stopped:
+        first.runner.close()
+    kafka.make_anew(topic, 2)
+    for number in range(10):
+        kafka.send(topic, f"new{number}", partition=0)
+    run = Run(source, kept) if is_stopped else first
+    with pytest.raises(StreamProgramError, match=f"topic '{topic}' was deleted and made anew"):
+        run.until(kafka, 1)
