@@ -93,16 +93,26 @@ class TopicIds:
         """
         now = time.monotonic()
         after_pause = has_records and now > self._came + _PAUSE_S
-        if self._known and now > self._asked + (_OFTEN_S if after_pause else _EVERY_S):
-            try:
-                self._look(self._known, _LOOK_S)
-            except KafkaException as error:
-                # The next time will do. A broker that is away is reported by who reads.
-                logger.debug("the ids of topics are not known: %s", error)
-                has_records = False
-            self._asked = time.monotonic()
+        if now > self._asked + (_OFTEN_S if after_pause else _EVERY_S):
+            # Where there is no answer the next records are looked at again.
+            has_records = self.check() and has_records
         if has_records:
             self._came = time.monotonic()
+
+    def check(self) -> bool:
+        """Look whether the topics are those of before, as when a place is not in one.
+
+        :returns: whether that was told; a broker that is away is reported by who reads
+        :raises Exception: what the failure of a topic is that was made anew
+        """
+        try:
+            self._look(self._known, _LOOK_S)
+        except KafkaException as error:
+            logger.debug("the ids of topics are not known: %s", error)
+            return False
+        finally:
+            self._asked = time.monotonic()
+        return True
 
     def _look(self, names: Iterable[str], patience_s: float) -> None:
         for name, topic_id in self._ask([*names], patience_s).items():

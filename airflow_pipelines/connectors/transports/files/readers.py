@@ -234,7 +234,7 @@ class TextReader:
 
 
 def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=8).hexdigest()
+    return hashlib.blake2b(data, digest_size=4).hexdigest()
 
 
 def _end_of_line(data: bytes, lines: int) -> int | None:

@@ -48,7 +48,13 @@ class FieldNames:
         return Schema(*sorted(found.values(), key=lambda field: places[field.field_id]), schema_id=schema.schema_id)
 
     def _renamed(self, field: NestedField, name: str) -> NestedField:
-        return field.model_copy(update={"name": name, "field_type": self._type(field.field_type)})
+        return NestedField(
+            field_id=field.field_id,
+            name=name,
+            field_type=self._type(field.field_type),
+            required=field.required,
+            initial_default=field.initial_default,
+        )
 
     def _type(self, kind: IcebergType) -> IcebergType:
         """A type whose inner fields have the names that they had at first."""
@@ -56,9 +62,10 @@ class FieldNames:
             case StructType():
                 return StructType(*(self._renamed(field, self._names.get(field.field_id, field.name)) for field in kind.fields))
             case ListType():
-                return kind.model_copy(update={"element_type": self._type(kind.element_type)})
+                return ListType(kind.element_id, self._type(kind.element_type), kind.element_required)
             case MapType():
-                return kind.model_copy(update={"key_type": self._type(kind.key_type), "value_type": self._type(kind.value_type)})
+                key, value = self._type(kind.key_type), self._type(kind.value_type)
+                return MapType(kind.key_id, key, kind.value_id, value, kind.value_required)
         return kind
 
 

@@ -343,6 +343,7 @@ class KafkaInput:
         return False
 
     def _go_on_after_expiry(self, consumer: Consumer, partition: int) -> None:
+        self._ids.check()
         oldest, _ = TopicOfBroker(consumer, self._options.topic, self._problems).ends(partition)
         wanted = self._read_to[partition]
         if not self._options.resume_earliest_if_data_expires or oldest <= wanted:

@@ -171,6 +171,16 @@ class PostgresCdcInput:
                 f"{_NAME}: the pipeline was stopped within the first rows of the table. Clear it and start it again."
             )
         place, name = read_lsn(position["lsn"]), position.get("slot", self._slot)
+        slot = self._checked_slot(slot, place, name)
+        if position.get("table", table.oid) != table.oid:
+            raise self._another_table()
+        self._system = position.get("system")
+        # The place itself need not be durable yet: reading goes on there after a lost connection, too.
+        self._confirmed = slot.confirmed
+        self._transactions = Transactions(place, int(position.get("messages", 0)))
+
+    def _checked_slot(self, slot: Slot | None, place: int, name: str) -> Slot:
+        """The slot, which has all that comes behind a place."""
         if slot is None:
             raise ChangesLostError(
                 f"{_NAME}: slot {name} is gone, and with it the changes since {lsn_text(place)}. Clear the pipeline and start "
@@ -178,12 +188,7 @@ class PostgresCdcInput:
             )
         slot.check_usable(_NAME)
         slot.check_has(place, _NAME)
-        if position.get("table", table.oid) != table.oid:
-            raise self._another_table()
-        self._system = position.get("system")
-        # The place itself need not be durable yet: reading goes on there after a lost connection, too.
-        self._confirmed = slot.confirmed
-        self._transactions = Transactions(place, int(position.get("messages", 0)))
+        return slot
 
     def _begin_with_rows(
         self, connection: psycopg.Connection[Any], slot: Slot | None, table: FollowedTable, rows: ArrowRows
@@ -328,6 +333,9 @@ class PostgresCdcInput:
             self._rows.describe(relation, SourceTypes(connection).of)
 
     def _start_stream(self) -> ReplicationConnection:
+        with self._sessions.connect() as connection:
+            # Nobody else may have made it anew while this input rested: the server would begin where the new one does.
+            self._checked_slot(self._free_slot(connection), self._transactions.place, self._slot)
         stream = ReplicationConnection(self._sessions)
         try:
             self._check_server(stream)

@@ -151,6 +151,7 @@ class KafkaReading:
             _log.warning("%s: partition %d of %s: %s", self._where, reader.key[1], reader.key[0], error.str())
 
     def _go_on_after_expiry(self, reader: PartitionReader) -> None:
+        self._ids.check()
         topic, partition = reader.key
         oldest, end = TopicOfBroker(self._consumer, topic, self._problems).ends(partition)
         wanted = reader.wanted

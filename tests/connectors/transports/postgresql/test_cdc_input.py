@@ -578,6 +578,20 @@ def test_a_slot_that_is_gone_or_taken(database: Database) -> None:
 
 
 @pytest.mark.core
+def test_a_slot_that_is_made_anew_while_the_input_rests(database: Database) -> None:
+    database.execute(*TABLE)
+    source = follow(database, slot="s")
+    read_first(source)
+    database.execute("INSERT INTO t VALUES (1, 'a')")
+    assert plain(*read_rows(source, 1)) == [(1, 1, "a")]
+    assert isinstance(source, Resting)
+    source.rest()
+    database.execute("SELECT pg_drop_replication_slot('s')", "INSERT INTO t VALUES (2, 'lost')")
+    database.execute("SELECT pg_create_logical_replication_slot('s', 'pgoutput')", "INSERT INTO t VALUES (3, 'c')")
+    assert "slot s has been moved on to" in str(failure_of(source))
+
+
+@pytest.mark.core
 @pytest.mark.parametrize("lost", ["slot", "moved", "table", "rows"])
 def test_rows_may_come_again_when_changes_were_lost(database: Database, lost: str) -> None:
     database.execute(*TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
