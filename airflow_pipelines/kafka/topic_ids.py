@@ -81,6 +81,10 @@ class TopicIds:
         elif topic_id not in {None, known}:
             raise self._made_anew(name)
 
+    def accept(self, name: str) -> None:
+        """Take a topic that was made anew in place of the one that was read."""
+        self._known[name] = None
+
     def id_of(self, name: str) -> str | None:
         """The id of a topic that was asked for; None when it is not known."""
         return self._known.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -12,13 +12,11 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from airflow_pipelines.datastream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, Start
 from airflow_pipelines.datastream.connectors.kafka.reading_settings import ReadingSettings
 from airflow_pipelines.kafka.problems import Problems
-from airflow_pipelines.kafka.topic_ids import TopicIds
 from airflow_pipelines.kafka.topics import TopicOfBroker
 from airflow_pipelines.streams.errors import StreamProgramError
 
-Split: TypeAlias = tuple[str, int, int, int | None, str | None] | tuple[str, int, int, int | None]
-"""Topic, number of the partition, offset of the first record, offset behind the last one (None for no end), and the id of the topic
-(None when no broker tells it). Earlier releases kept no id."""
+Split: TypeAlias = tuple[str, int, int, int | None]
+"""Topic, number of the partition, offset of the first record, and offset behind the last one; None for no end."""
 
 _ANSWER_S: Final = 5.0
 """How long a broker may take for an answer."""
@@ -35,19 +33,10 @@ class KafkaPlaces:
     :param consumer: asks
     :param problems: says why there is no answer
     :param where: the source, for messages
-    :param ids: tells the ids of topics
     """
 
-    def __init__(
-        self,
-        settings: ReadingSettings,
-        consumer: Consumer,
-        problems: Problems[StreamProgramError],
-        where: str,
-        ids: TopicIds,
-    ) -> None:
+    def __init__(self, settings: ReadingSettings, consumer: Consumer, problems: Problems[StreamProgramError], where: str) -> None:
         self._settings = settings
-        self._ids = ids
         self._consumer = consumer
         self._problems = problems
         self._where = where
@@ -63,19 +52,7 @@ class KafkaPlaces:
         stops: dict[_Key, int | None] = {**dict.fromkeys(partitions)}
         if stopping is not None:
             stops = {**self._offsets(stopping, partitions, "stopping")}
-        ids = self.ids_of({topic: None for topic, _ in partitions})
-        return [(*key, starts[key], stops[key], ids.get(key[0])) for key in partitions]
-
-    def ids_of(self, known: Mapping[str, str | None]) -> Mapping[str, str]:
-        """The ids of topics.
-
-        :param known: by topic the id that it has to have; None for any
-        :raises StreamProgramError: when no broker answers, or a topic was made anew
-        """
-        try:
-            return self._ids.begin(known)
-        except KafkaException as error:
-            raise self._problems.failure(error.args[0]) from error
+        return [(*key, starts[key], stops[key]) for key in partitions]
 
     def new_splits(self, known: Iterable[Split]) -> list[Split]:
         """Partitions that were made since, from their beginnings.
@@ -85,9 +62,7 @@ class KafkaPlaces:
         read = {(topic, partition) for topic, partition, *_ in known}
         try:
             found = self._partitions(_LOOK_S)
-            new = [key for key in found if key not in read]
-            ids = self.ids_of({topic: None for topic, _ in new})
-            return [(*key, self._ends(key)[0], None, ids.get(key[0])) for key in new]
+            return [(*key, self._ends(key)[0], None) for key in found if key not in read]
         except StreamProgramError:
             # A broker that is away is reported by those who read; the next look finds what this one would have.
             return []

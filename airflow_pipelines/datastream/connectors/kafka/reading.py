@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -31,6 +31,16 @@ _NO_TIMESTAMP: Final = 0
 _CLOSE_S: Final = 5.0
 
 _Key = tuple[str, int]
+Position: TypeAlias = int | tuple[int, str]
+"""The offset of the record that comes next, with the id of the topic where that is known."""
+
+
+class _TopicMadeAnewError(StreamProgramError):
+    """A topic has other records at the offsets that were read."""
+
+    def __init__(self, topic: str, message: str) -> None:
+        super().__init__(message)
+        self.topic = topic
 
 
 class KafkaReading:
@@ -48,7 +58,7 @@ class KafkaReading:
         self._problems = Problems(self._where, servers, "the source", StreamProgramError, StreamProgramError)
         self._consumer = self._new_consumer()
         self._ids = TopicIds(client_properties(settings.properties), self._made_anew)
-        self._places = KafkaPlaces(settings, self._consumer, self._problems, self._where, self._ids)
+        self._places = KafkaPlaces(settings, self._consumer, self._problems, self._where)
         self._partitions: dict[_Key, PartitionReader] = {}
         self._assigned: set[_Key] = set()
         self._commits: dict[_Key, int] = {}
@@ -70,11 +80,42 @@ class KafkaReading:
             text = problem.str() if isinstance(problem, KafkaError) else str(problem)
             raise StreamProgramError(f"{self._where}: a property has no value that Kafka's client accepts: {text}") from error
 
-    def _made_anew(self, topic: str) -> StreamProgramError:
-        return StreamProgramError(
+    def _made_anew(self, topic: str) -> _TopicMadeAnewError:
+        return _TopicMadeAnewError(
+            topic,
             f"{self._where}: topic {topic!r} was deleted and made anew, so that places in the old one mean nothing in it. Give the"
-            " source another uid to read it from where the source begins"
+            " source another uid to read it from where the source begins, or set the property 'auto.offset.reset' to 'earliest' or"
+            " 'latest' to go on there",
         )
+
+    def topic_id(self, topic: str) -> str | None:
+        """The id of a topic that is read; None when no broker has told it."""
+        return self._ids.id_of(topic)
+
+    def _begin_anew(self, failure: _TopicMadeAnewError) -> None:
+        """Go on in a topic that was made anew, where the program says so."""
+        if self._settings.after_expiry is KafkaOffsetResetStrategy.NONE:
+            raise failure
+        self._ids.accept(failure.topic)
+        self._ids.check()
+        _log.warning("%s: topic %r was deleted and made anew; reading goes on there", self._where, failure.topic)
+        for (topic, partition), reader in self._partitions.items():
+            if topic == failure.topic and not reader.is_finished:
+                reader.begin_anew(self._first_anew(failure, partition))
+                self._fetch_from(reader)
+
+    def _first_anew(self, failure: _TopicMadeAnewError, partition: int) -> int:
+        """Where a partition of a topic begins that was made anew."""
+        if self._settings.after_expiry is KafkaOffsetResetStrategy.NONE:
+            raise failure
+        oldest, end = TopicOfBroker(self._consumer, failure.topic, self._problems).ends(partition)
+        return oldest if self._settings.after_expiry is KafkaOffsetResetStrategy.EARLIEST else end
+
+    def _fetch_from(self, reader: PartitionReader) -> None:
+        # A partition that has failed cannot be sought.
+        topic, partition = reader.key
+        self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+        self._consumer.incremental_assign([TopicPartition(topic, partition, reader.wanted)])
 
     def first_splits(self) -> Sequence[Split]:
         """The partitions that there are, with the places where each begins and ends.
@@ -89,21 +130,25 @@ class KafkaReading:
         :param known: the partitions that are read
         """
         found = self._places.new_splits(known)
-        for topic, partition, offset, *_ in found:
+        for topic, partition, offset, _ in found:
             _log.info("%s: partition %d of %s is new, and read from offset %d", self._where, partition, topic, offset)
         return found
 
-    def reader(self, split: Split, position: int | None, on_close: Callable[[], None]) -> PartitionReader:
+    def reader(self, split: Split, position: Position | None, on_close: Callable[[], None]) -> PartitionReader:
         """Begin to read a partition.
 
         :param split: the partition
-        :param position: the offset of the record that comes next; None for the first
+        :param position: where to go on; None for the first record
         :param on_close: called when its reader is closed
         """
-        topic, partition, first, stop, *topic_id = split
-        # Brokers may be away now: it is looked before the first record whether the topic is that one.
-        self._ids.expect(topic, topic_id[0] if topic_id else None)
-        reader = PartitionReader(self, (topic, partition), first if position is None else position, stop, on_close)
+        topic, partition, first, stop = split
+        offset, topic_id = (position, None) if position is None or isinstance(position, int) else position
+        try:
+            # Brokers may be away now: it is looked before the first record whether the topic is that one.
+            self._ids.expect(topic, topic_id)
+        except _TopicMadeAnewError as failure:
+            offset = self._first_anew(failure, partition)
+        reader = PartitionReader(self, (topic, partition), first if offset is None else offset, stop, on_close)
         self._partitions[reader.key] = reader
         if not reader.is_finished:
             self._assigned.add(reader.key)
@@ -122,7 +167,11 @@ class KafkaReading:
             self._note_up()
         elif self._problems.are_serious:
             self._note_down()
-        self._ids.came(any(message.error() is None for message in came))
+        try:
+            self._ids.came(any(message.error() is None for message in came))
+        except _TopicMadeAnewError as failure:
+            self._begin_anew(failure)
+            came = [message for message in came if message.topic() != failure.topic]
         records: dict[_Key, list[Message]] = {}
         events: list[Message] = []
         for message in came:
@@ -151,7 +200,11 @@ class KafkaReading:
             _log.warning("%s: partition %d of %s: %s", self._where, reader.key[1], reader.key[0], error.str())
 
     def _go_on_after_expiry(self, reader: PartitionReader) -> None:
-        self._ids.check()
+        try:
+            self._ids.check()
+        except _TopicMadeAnewError as failure:
+            self._begin_anew(failure)
+            return
         topic, partition = reader.key
         oldest, end = TopicOfBroker(self._consumer, topic, self._problems).ends(partition)
         wanted = reader.wanted
@@ -172,9 +225,7 @@ class KafkaReading:
             place,
         )
         reader.wanted = place
-        # A partition that has failed cannot be sought.
-        self._consumer.incremental_unassign([TopicPartition(topic, partition)])
-        self._consumer.incremental_assign([TopicPartition(topic, partition, place)])
+        self._fetch_from(reader)
 
     def _note_up(self) -> None:
         self._problems.healed()
@@ -276,6 +327,10 @@ class PartitionReader(SourceReader):
         self._on_close: Callable[[], None] | None = on_close
         self._waiting: deque[Message] = deque()
         self._element = client.record_maker()
+        self._topic_id = client.topic_id(key[0])
+        self._of_old_topic = 0
+        """How many of the waiting records are of a topic that was made anew since."""
+        self._first_of_new = 0
         self._is_paused = False
         self._has_come_to_stop = self.is_finished = stop is not None and first >= stop
 
@@ -296,6 +351,19 @@ class PartitionReader(SourceReader):
             self._is_paused = True
             self._client.pause(self.key)
 
+    def begin_anew(self, offset: int) -> None:
+        """Go on in a topic that was made anew, behind the records of the old one that wait.
+
+        :param offset: of the record that comes next in the new one
+        """
+        self.wanted = self._first_of_new = offset
+        self._of_old_topic = len(self._waiting)
+        if not self._waiting:
+            self._leave_old_topic()
+
+    def _leave_old_topic(self) -> None:
+        self.next_offset, self._topic_id = self._first_of_new, None
+
     def end_at(self, offset: int) -> None:
         """The partition was read to its end, which may have marks of transactions before it.
 
@@ -313,6 +381,7 @@ class PartitionReader(SourceReader):
         values: list[Any] = []
         timestamps: list[int | None] = []
         waiting, element = self._waiting, self._element
+        before = len(waiting)
         message: Message | None = None
         try:
             for _ in range(min(limit, len(waiting))):
@@ -327,11 +396,20 @@ class PartitionReader(SourceReader):
                 error.add_note(f"in topic {message.topic()}, partition {message.partition()}, offset {message.offset()}")
             raise
         if message is not None:
-            self.next_offset = _next(message)
+            self._note_taken(message, before - len(waiting))
         if self._is_paused and len(waiting) < _MOST_WAITING // 2:
             self._is_paused = False
             self._client.resume(self.key)
         return self._polled(values, timestamps)
+
+    def _note_taken(self, last: Message, number: int) -> None:
+        """So many records were taken."""
+        of_old, self._of_old_topic = self._of_old_topic, max(0, self._of_old_topic - number)
+        self.next_offset = _next(last)
+        if of_old and not self._of_old_topic:
+            self._leave_old_topic()
+            if number > of_old:
+                self.next_offset = _next(last)
 
     def _polled(self, values: list[Any], timestamps: list[int | None]) -> Polled:
         if not self._waiting:
@@ -342,9 +420,10 @@ class PartitionReader(SourceReader):
                 self._client.unassign(self.key)
         return Polled(values, timestamps, finished=self.is_finished)
 
-    def position(self) -> int:
-        """The offset of the record that comes next."""
-        return self.next_offset
+    def position(self) -> Position:
+        """The offset of the record that comes next, and the id of its topic."""
+        self._topic_id = self._topic_id or self._client.topic_id(self.key[0])
+        return self.next_offset if self._topic_id is None else (self.next_offset, self._topic_id)
 
     def left(self) -> int | None:
         """The records that the partition had when it last answered, and that are read at all."""
@@ -357,7 +436,7 @@ class PartitionReader(SourceReader):
 
     def commit(self, position: Any) -> None:
         """See :meth:`SourceReader.commit`."""
-        self._client.commit(self.key, position)
+        self._client.commit(self.key, position if isinstance(position, int) else position[0])
 
     def close(self) -> None:
         """Let go of the client."""

@@ -39,7 +39,7 @@ class SharedClient:
         finally:
             self.give_back()
 
-    def reader(self, settings: ReadingSettings, split: Any, position: int | None) -> SourceReader:
+    def reader(self, settings: ReadingSettings, split: Any, position: Any | None) -> SourceReader:
         """Read a partition with it.
 
         :param settings: of the source

@@ -247,7 +247,7 @@ def test_what_is_left_is_known_after_the_first_answer(kafka: Kafka, topic: str) 
         return first.left() is not None
 
     kafka.until(is_known)
-    assert first.position() + (first.left() or 0) == 4, "what comes after the place where it ends is not read"
+    assert first.next_offset + (first.left() or 0) == 4, "what comes after the place where it ends is not read"
 
     def is_at_its_end() -> bool:
         read.extend(second.poll(1).values)
@@ -397,3 +397,24 @@ def test_a_topic_that_is_made_anew(kafka: Kafka, topic: str, is_stopped: bool) -
     run = Run(source, kept) if is_stopped else first
     with pytest.raises(StreamProgramError, match=f"topic '{topic}' was deleted and made anew"):
         run.until(kafka, 1)
+
+
+def test_a_topic_that_was_made_anew_with_more_records_is_read_from_its_beginning(kafka: Kafka) -> None:
+    topic = kafka.topic()
+    kafka.send(topic, "a", "b", "c")
+    build = builder(kafka).set_topics(topic).set_property("auto.offset.reset", "earliest")
+    run = Run(build.build())
+    assert len(run.until(kafka, 3)) == 3
+    kept = run.checkpoint()
+    kafka.make_anew(topic)
+    kafka.send(topic, "v", "w", "x", "y")
+    assert run.until(kafka, 4) == ["v", "w", "x", "y"]
+    after = run.checkpoint()
+    run.runner.abort()
+    again = Run(build.build(), kept)
+    assert again.until(kafka, 4) == ["v", "w", "x", "y"]
+    again.runner.abort()
+    kafka.send(topic, "z")
+    last = Run(build.build(), after)
+    assert last.until(kafka, 1) == ["z"]
+    last.runner.abort()
