@@ -287,7 +287,8 @@ class KafkaInput:
             came += consumer.consume(most - 1, _LINGER_S) if most > 1 else []
         elif self._problems.are_serious:
             self._check_brokers(consumer)
-        self._ids.came(any(message.error() is None for message in came))
+        if came or not self._problems.are_serious:
+            self._ids.came(any(message.error() is None for message in came))
         self._look_for_partitions(consumer)
         records = [message for message in came if message.error() is None or self._event(consumer, message)]
         for partition, place in _places_after(records).items():

@@ -168,7 +168,8 @@ class KafkaReading:
         elif self._problems.are_serious:
             self._note_down()
         try:
-            self._ids.came(any(message.error() is None for message in came))
+            if came or not self._problems.are_serious:
+                self._ids.came(any(message.error() is None for message in came))
         except _TopicMadeAnewError as failure:
             self._begin_anew(failure)
             came = [message for message in came if message.topic() != failure.topic]
