@@ -170,7 +170,8 @@ class TableParser:
             try:
                 buffer.add(Op.INSERT, self._reader.row(record))
             except RecordProblem as problem:
-                buffer.reject(number, f"row {number}{self._reader.shown_key(record)}: {problem}")
+                key = self._reader.shown_key(record)
+                buffer.reject(number, f"row {number} ({key}): {problem}" if key else f"row {number}: {problem}")
 
     def _records(self, columns: list[pa.ChunkedArray | None], rows: int) -> Iterator[dict[str, Any]]:
         """Each row by itself. Its values pass through their JSON form, so that both ways check the same things."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -23,6 +23,7 @@ from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.program.relations import Column
 
+_PART_BYTES: Final = 128 << 20
 _FEW: Final = 100
 """So many keys are compared with the statistics of files one by one; of more only the least and the greatest."""
 
@@ -67,8 +68,11 @@ class ChangeLogWriter:
         """Append the changes."""
         logged = self.log.logged(changes)
         with transaction.update_snapshot(snapshot_properties=properties(logged.last_ts)).fast_append() as update:
-            for data_file in _dataframe_to_data_files(transaction.table_metadata, logged.reader(), table.io):
-                update.append_data_file(data_file)
+            # Rows that the library shares out among partitions have to be in memory.
+            parts = [logged.reader()] if table.spec().is_unpartitioned() else _in_memory(logged.reader())
+            for rows in parts:
+                for data_file in _dataframe_to_data_files(transaction.table_metadata, rows, table.io):
+                    update.append_data_file(data_file)
         return Written(logged.records, logged.size_bytes, logged.last_ts)
 
 
@@ -134,6 +138,18 @@ class MergedWriter:
         if rows.num_rows:
             for data_file in _dataframe_to_data_files(transaction.table_metadata, rows, table.io):
                 update.append_data_file(data_file)
+
+
+def _in_memory(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """Rows as tables of about so many bytes as a file is to have at least."""
+    batches: list[pa.RecordBatch] = []
+    for batch in reader:
+        batches.append(batch)
+        if sum(each.nbytes for each in batches) >= _PART_BYTES:
+            yield pa.Table.from_batches(batches)
+            batches = []
+    if batches:
+        yield pa.Table.from_batches(batches)
 
 
 def _around(keys: pa.Table) -> BooleanExpression:

@@ -74,6 +74,31 @@ def test_partitions_that_are_computed(tmp_path: Path) -> None:
     assert len(table(tmp_path).inspect.partitions()) > 2
 
 
+def test_a_change_log_in_partitions_of_a_column(tmp_path: Path) -> None:
+    made = catalog(tmp_path)
+    made.create_namespace("db")
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("__op", pa.string()), ("__ts", pa.int64())])
+    with made.create_table("db.people", schema).update_spec() as spec:
+        spec.add_identity("__op")
+    sink = output(tmp_path, mode="append")
+    sink.write(1, changes((1, "a", 1), (2, "b", 1)))
+    sink.write(2, changes((1, "a", -1)))
+    assert [row[:3] for row in rows(tmp_path)] == [(1, "a", "d"), (1, "a", "i"), (2, "b", "i")]
+
+
+def test_a_merged_table_in_partitions_that_are_computed(tmp_path: Path) -> None:
+    pytest.importorskip("pyiceberg_core", reason="pip install 'airflow-pipelines[iceberg]'")
+    made = catalog(tmp_path)
+    made.create_namespace("db")
+    with made.create_table("db.people", pa.schema([("id", pa.int64()), ("name", pa.string())])).update_spec() as spec:
+        spec.add_field("id", BucketTransform(4), "b")
+    sink = merged(tmp_path, mode="append")
+    sink.write(1, by_key(*((number, f"n{number}", 1) for number in range(20))))
+    sink.write(2, by_key((3, "n3", -1), (4, "n4", -1), (4, "N4", 1)))
+    expected = [(number, "N4" if number == 4 else f"n{number}") for number in range(20) if number != 3]
+    assert rows(tmp_path) == sorted(expected, key=repr)
+
+
 def test_partitions_that_nobody_can_compute_are_refused_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     partitioned(tmp_path)
     found = importlib.util.find_spec
