@@ -24,8 +24,8 @@ from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.deliveries import Deliveries
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.endpoints import Endpoints
-from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.evaluation_times import EvaluationTimes
+from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.kept_operators import running_operators
 from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.outputs import OutputEndpoint
