@@ -11,6 +11,7 @@ import pytest
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.sql.program.adhoc import parse_adhoc
 from airflow_pipelines.sql.program.parser import parse_program
+from tests.tiers import examples
 
 TABLE = "create table t (a int, s varchar);\n"
 SECONDS = 30
@@ -38,6 +39,7 @@ DEEP: dict[str, Callable[[int], str]] = {
     "open": lambda n: f"select {'(' * n}",
     "open square": lambda n: f"select {'[' * n}",
 }
+DEPTHS = (100, 500, 100 * examples("DEPTH_HUNDREDS", 20))
 LONG: dict[str, Callable[[int], str]] = {
     "sum": lambda n: f"select {'a + ' * n}a as a from t",
     "list": lambda n: f"select a from t where a in ({', '.join(map(str, range(n)))})",
@@ -60,7 +62,7 @@ def _usual_recursion_limit() -> Iterator[None]:
 @pytest.mark.parametrize("name", [*DEEP, *LONG])
 def test_a_deep_or_long_query_is_read_or_refused_with_its_place(name: str) -> None:
     begin = time.process_time()
-    for size in (100, 500, 2_000) if name in DEEP else (100, 1_000):
+    for size in DEPTHS if name in DEEP else (100, 1_000):
         query = {**DEEP, **LONG}[name](size)
         for read, text in ((parse_program, f"{TABLE}create view v as {query};"), (parse_adhoc, query)):
             try:

@@ -184,7 +184,7 @@ def test_a_manifest_has_the_fields_of_earlier_releases(store: CheckpointStore) -
     document = json.loads(store.manifest_path(store.save(contents(4)).uuid).read_bytes())["content"]
     assert document.keys() == {
         "format", "uuid", "created_at", "size", "epoch", "program", "udf_python", "program_version", "fingerprints", "program_hash",
-        "step", "snapshot", "files", "connectors", "counters", "initial_start_time", "transaction",
+        "step", "snapshot", "files", "connectors", "counters", "initial_start_time", "transaction", "push_keys",
     }  # fmt: skip
     assert document["program"] == "CREATE TABLE t (x int)"
 
