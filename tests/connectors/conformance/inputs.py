@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,15 @@ class InputConformance:
         source.close()
         assert ended.wait(10), "a read goes on after the input was closed"
         source.close()
+
+    def test_a_read_that_comes_after_the_end_is_over_at_once(self, case: InputCase) -> None:
+        source = case.opened()
+        case.read(source, len(case.rows))
+        source.close()
+        begun = time.monotonic()
+        with suppress(ConnectorFailure):
+            source.read(1, 60)
+        assert time.monotonic() - begun < 10, "it waits for rows of a source that it has let go of"
 
     def test_malformed_records_are_named_and_cost_nothing_else(self, case: InputCase) -> None:
         source = case.opened()

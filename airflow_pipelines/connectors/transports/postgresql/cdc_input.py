@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -82,6 +83,7 @@ class PostgresCdcInput:
         self._oids: set[int] = set()
         self._failure: ConnectorFailure | None = None
         self._watch = Watch(self._sessions, _NAME)
+        self._closed = threading.Event()
         self._durable = 0
         self._confirmed = 0
 
@@ -122,6 +124,8 @@ class PostgresCdcInput:
 
         :raises ConnectorFailure: when the table can be followed no more; :class:`TransientConnectorFailure` when it can be later
         """
+        if self._closed.is_set():
+            return None
         if self._snapshot is not None:
             return self._read_rows(self._snapshot, max_records, timeout_s)
         if self._failure is not None:
@@ -147,7 +151,8 @@ class PostgresCdcInput:
         self._watch.close()
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Let go of the server; a read of another thread ends, and none takes the slot again."""
+        self._closed.set()
         if self._snapshot is not None:
             self._snapshot.close()
             if not self._is_copied:
@@ -344,6 +349,10 @@ class PostgresCdcInput:
             stream.close()
             raise
         self._stream = stream
+        if self._closed.is_set():
+            # By another thread, which may have seen no stream to stop.
+            self._stop_stream()
+            raise ConnectorFailure(f"{_NAME} is closed")
         return stream
 
     def _check_server(self, connection: ReplicationConnection) -> None:
