@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable
 from typing import Final
 
@@ -20,6 +21,10 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 httpx, with which the service asks hosts, takes no longer URL either."""
 BODY_PATIENCE_S: Final = 10.0
 """How long is waited for a body in all, beside the time that what has come would have taken at :data:`SLOWEST`."""
+MAX_EXPANDED_BYTES: Final = 1024**3
+"""The most that a compressed body may become."""
+_ENCODINGS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""The compressions of HTTP that zlib knows, with what it calls them."""
 SLOWEST: Final = 1024
 """Bytes in a second; a client that is slower for long is not waited for."""
 
@@ -77,6 +82,43 @@ class _Body:
         if self._limit is not None and self._received > self._limit:
             raise _too_large(self._limit)
         return message
+
+
+def expand_body(body: bytes, encoding: str) -> bytes:
+    """Undo the compression of a body.
+
+    :param body: as it came
+    :param encoding: the header ``Content-Encoding``, empty for none
+    :returns: what was compressed
+    :raises Problem: for an encoding that is not known, a body that is not compressed so, and one that becomes too large
+    """
+    for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
+        if name not in _ENCODINGS and name != "identity":
+            known = ", ".join(sorted({*_ENCODINGS, "identity"}))
+            raise Problem(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding {name!r} is not known; known are {known}")
+        if name in _ENCODINGS:
+            body = _inflate(body, name)
+    return body
+
+
+def _inflate(body: bytes, name: str) -> bytes:
+    parts: list[bytes] = []
+    left = MAX_EXPANDED_BYTES
+    while True:
+        # A file of gzip may consist of several, one behind the other.
+        inflater = zlib.decompressobj(_ENCODINGS[name])
+        try:
+            parts.append(inflater.decompress(body, left))
+        except zlib.error as error:
+            raise Problem(ErrorCode.INVALID_PARAM, f"The body is not compressed by {name}, as its header says: {error}") from error
+        left -= len(parts[-1])
+        if left <= 0:
+            raise _too_large(MAX_EXPANDED_BYTES)
+        if not inflater.eof:
+            raise Problem(ErrorCode.INVALID_PARAM, f"The body is cut: its {name} data have no end")
+        body = inflater.unused_data
+        if not body:
+            return b"".join(parts)
 
 
 def head_too_large() -> Problem:

@@ -42,15 +42,19 @@ class AllowedHosts:
         names = frozenset(name.lower().strip("[]") for name in settings.allowed_hosts)
         return cls(names, any_host=any_host and not names)
 
-    def refusal(self, headers: Headers) -> Problem | None:
-        """Why a request with these headers is not answered, or None."""
+    def refusal(self, headers: Headers, scheme: str) -> Problem | None:
+        """Why a request with these headers is not answered, or None.
+
+        :param headers: those of the request
+        :param scheme: that of the request's URL
+        """
         problem = self.foreign_host(headers)
         if problem is not None:
             return problem
         host = headers.get("host", "").lower()
         origin = headers.get("origin")
         if origin is not None:
-            return None if self._is_own(origin.lower(), host) else _foreign_page(origin)
+            return None if self._is_own(origin.lower(), host, scheme) else _foreign_page(origin)
         site = headers.get("sec-fetch-site", "none")
         return None if site in {"none", "same-origin"} else _foreign_page(site)
 
@@ -65,12 +69,20 @@ class AllowedHosts:
         name = _name_of(host)
         return name is not None and (self.any_host or is_loopback(name) or name in self.names)
 
-    def _is_own(self, origin: str, host: str) -> bool:
-        """Whether ``origin`` is the service's own, or of an allowed name (a reverse proxy may have changed the host)."""
-        scheme, separator, place = origin.partition("://")
-        if not separator or scheme not in {"http", "https"}:
+    def _is_own(self, origin: str, host: str, scheme: str) -> bool:
+        """Whether ``origin`` is the service's own, or of an allowed name (a reverse proxy may have changed host and scheme)."""
+        of_page, separator, place = origin.partition("://")
+        if not separator or of_page not in {"http", "https"}:
             return False
-        return place == host or _name_of(place) in self.names
+        name = _name_of(place)
+        if name in self.names:
+            return True
+        # No proxy stands between a machine and itself, so a page with another scheme is of another server.
+        return place == host and (of_page == scheme or not (name is not None and is_loopback(name)))
+
+
+_SCHEMES = {"ws": "http", "wss": "https"}
+"""The schemes of pages by those of their sockets."""
 
 
 class CrossSiteGuard:
@@ -85,7 +97,10 @@ class CrossSiteGuard:
         problem = None
         if scope["type"] in {"http", "websocket"}:
             headers = Headers(scope=scope)
-            problem = self._allowed.foreign_host(headers) if _opens_page(scope, headers) else self._allowed.refusal(headers)
+            if _opens_page(scope, headers):
+                problem = self._allowed.foreign_host(headers)
+            else:
+                problem = self._allowed.refusal(headers, _SCHEMES.get(scope["scheme"], scope["scheme"]))
         if problem is None:
             await self._app(scope, receive, send)
         else:

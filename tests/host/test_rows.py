@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
@@ -53,6 +54,16 @@ def test_bad_records_are_reported_and_the_rest_is_taken(running: Pipeline) -> No
     for sql, status in (("insert into t values (9, 9, 'x')", 403), ("delete from t", 403), ("select count(*) from t", 200)):
         assert running.http.get(path, params={"sql": sql}, headers={READ_ONLY_HEADER: "true"}).status_code == status
         assert running.http.post(path, json={"sql": sql}, headers={READ_ONLY_HEADER: "true"}).status_code == status
+
+
+def test_rows_may_be_compressed(running: Pipeline) -> None:
+    path, rows = f"/deployments/{running.deployment_id}/ingress/t", gzip.compress(b'{"insert": {"id": 1, "v": 1}}')
+    answer = running.http.post(path, params={"format": "json"}, content=rows, headers={"Content-Encoding": "gzip"})
+    assert answer.status_code == 200, answer.text
+    running.await_token(answer.json()["token"])
+    assert running.query("SELECT id FROM t") == [{"id": 1}]
+    answer = running.http.post(path, params={"format": "json"}, content=rows, headers={"Content-Encoding": "br"})
+    assert (answer.status_code, answer.json()["error_code"]) == (415, "UnsupportedMediaType")
 
 
 def test_all_bad_elements_of_an_array_are_listed_and_none_is_taken(running: Pipeline) -> None:

@@ -47,6 +47,7 @@ def test_a_page_cannot_create_or_start_a_pipeline(app: FastAPI, url: str) -> Non
         (JSON | {"Origin": "null"}, 403, "OriginNotAllowed"),
         (JSON | {"Origin": "http://127.0.0.1:1"}, 403, "OriginNotAllowed"),
         (JSON | {"Origin": f"file://127.0.0.1:{port}"}, 403, "OriginNotAllowed"),
+        (JSON | {"Origin": f"https://127.0.0.1:{port}"}, 403, "OriginNotAllowed"),
         (JSON | {"Sec-Fetch-Site": "cross-site"}, 403, "OriginNotAllowed"),
         (JSON | {"Sec-Fetch-Site": "same-site"}, 403, "OriginNotAllowed"),
         ({"Content-Type": "text/plain"}, 415, "UnsupportedMediaType"),

@@ -19,6 +19,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
 from airflow_pipelines.engine.allowed_changes import allowed_changes
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.host.bounds import expand_body
 from airflow_pipelines.host.push_keys import kept_key
 from airflow_pipelines.host.routers.common import Runner, table_of
 from airflow_pipelines.host.runner import PipelineRunner
@@ -43,7 +44,7 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     relation = table_of(live, table)
     options = {key: value for key, value in request.query_params.items() if key not in _OURS}
     key = _key_of(request, relation.name)
-    body = await request.body()
+    body = await run_in_threadpool(expand_body, await request.body(), request.headers.get("content-encoding", ""))
     try:
         schema = live.program.schemas[relation.name]
         parsed = await run_in_threadpool(parse_ingress, schema, body, format, options, live.clock.now)
