@@ -32,6 +32,17 @@ def parts(name: str) -> tuple[str | None, str]:
     return (found[0], found[1]) if len(found) == 2 else (None, found[0])
 
 
+def quoting_hint(name: str) -> str:
+    """Return what to try when there is no table of a name; empty when quotes would change nothing.
+
+    :param name: as somebody has written it
+    """
+    if '"' in name or name == name.lower():
+        return ""
+    words = ".".join(quoted(word.strip()) for word in name.split("."))
+    return f" Without quotes capitals are small letters, as in SQL: is it {words}?"
+
+
 def _bare_word(text: str) -> tuple[str, str]:
     word, dot, rest = text.partition(".")
     return word.strip().lower(), dot + rest

@@ -12,7 +12,7 @@ import psycopg
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.postgresql.lsn import lsn_text, read_lsn
-from airflow_pipelines.connectors.transports.postgresql.names import parts, quoted
+from airflow_pipelines.connectors.transports.postgresql.names import parts, quoted, quoting_hint
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType, SourceTypes
 
 _OTHER_LETTERS: Final = re.compile(r"[^a-z0-9_]+")
@@ -108,6 +108,7 @@ class FollowedTable:
         if oid is None or oid[0] is None:
             raise ConnectorFailure(
                 f"{where}: there is no table {schema}.{name}. Correct the option 'source_table', or make it again."
+                f"{quoting_hint(table)}"
             )
         if connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (publication,)).fetchone() is None:
             raise ConnectorFailure(

@@ -9,7 +9,7 @@ from typing import Any, Final
 import psycopg
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.transports.postgresql.names import parts, quoted
+from airflow_pipelines.connectors.transports.postgresql.names import parts, quoted, quoting_hint
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType, SourceTypes
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType
@@ -103,7 +103,8 @@ class TargetTable:
         written = quoted(table) if schema is None else f"{quoted(schema)}.{quoted(table)}"
         row = connection.execute(_TABLE, (written,)).fetchone()
         if row is None:
-            raise ConnectorFailure(f"{where}: there is no table {name}. Make it with CREATE TABLE, or correct the option 'table'.")
+            advice = f"Make it with CREATE TABLE, or correct the option 'table'.{quoting_hint(name)}"
+            raise ConnectorFailure(f"{where}: there is no table {name}. {advice}")
         oid, own_schema, own_name, kind = row
         if kind not in {"r", "p"}:
             raise ConnectorFailure(f"{where}: {name} is not a table. Name a table that rows can be written to.")
