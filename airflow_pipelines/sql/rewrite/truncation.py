@@ -16,11 +16,20 @@ _UNITS: Mapping[str, str] = {
     },
 }
 """Spark's name of each other unit."""
+_SPARKS_OTHER_NAMES = frozenset({"yyyy", "yy", "mm", "mon", "dd"})
+"""What Spark also takes for a unit in quotes."""
 _Rewrite = Callable[[TokenWalker, Call, Sequence[str]], str | None]
 
 
 def _is_unit(word: str) -> bool:
     return word in _UNITS or word in _YEARS
+
+
+def _is_unit_first(arguments: Sequence[str]) -> bool:
+    """Return True if a call has its unit first, in quotes, as in Spark. What follows may be a column that is called like a unit."""
+    text = arguments[0].lower()
+    unit = text[1:-1]
+    return text.startswith("'") and text.endswith("'") and (_is_unit(unit) or unit in _SPARKS_OTHER_NAMES)
 
 
 def _first(value: str, unit: str) -> str:
@@ -50,20 +59,19 @@ def _rounded(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str |
 
 
 def _timestamp_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
-    if len(arguments) != 2 or not _is_unit(arguments[1].lower()):
+    if len(arguments) != 2 or not _is_unit(arguments[1].lower()) or _is_unit_first(arguments):
         return None
     return _floor(arguments[0], arguments[1].lower())
 
 
 def _date_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
-    # With the unit first, and quoted, it is Spark's own function.
-    if len(arguments) != 2 or not _is_unit(arguments[1].lower()):
+    if len(arguments) != 2 or not _is_unit(arguments[1].lower()) or _is_unit_first(arguments):
         return None
     return f"CAST({_first(arguments[0], arguments[1].lower())} AS DATE)"
 
 
 def _time_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
-    if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
+    if len(arguments) != 2 or arguments[1].lower() not in _UNITS or _is_unit_first(arguments):
         return None
     return f"TIME_TRUNC('{_UNITS[arguments[1].lower()]}', {arguments[0]})"
 

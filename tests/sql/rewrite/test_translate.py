@@ -19,6 +19,8 @@ def translated(text: str) -> str:
     [
         "select cast(a as int), cast(b as decimal(5,2)), try_cast(c as bigint), a::int, 1L, cast(i as interval day to hour)",
         "select extract(year from d), floor(a), date_trunc('month', d), greatest(a, b), a[1], date_part('day', d)",
+        # Columns that are called like units.
+        "select date_trunc('month', day), date_trunc('MON', year), time_trunc('hour', minute), date_trunc('week', century)",
         "select `array`[1], t.row(a), 'cast(a as money)', values from v",
     ],
 )
