@@ -15,7 +15,7 @@ from airflow_pipelines._pipeline.base import STATUS_POLL_S
 from airflow_pipelines._pipeline.getters import PipelineGetters
 from airflow_pipelines._pipeline.lifecycle import PipelineLifecycle
 from airflow_pipelines._pipeline.waiting import wait_until
-from airflow_pipelines.contract.enums import CompletionTokenStatus, PipelineStatus
+from airflow_pipelines.contract.enums import CompletionTokenStatus, PipelineStatus, TransactionStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
 from airflow_pipelines.contract.stats import (
@@ -335,19 +335,19 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         wait_until(idle, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_interval_s)
 
     def _wait_for_counted_input(self, timeout_s: float | None) -> None:
-        """Wait until all input that has been counted by now is completed."""
+        """Wait until all input that has been counted by now is completed; in a transaction, until the transaction has it."""
         metrics = self._metrics()
         goal = (metrics.total_input_records or 0) - (metrics.buffered_input_records or 0)
         last = _progress(metrics)
 
         def completed() -> bool | None:
             nonlocal metrics, last
-            if (metrics.total_completed_records or 0) >= goal:
+            if _is_taken(metrics, goal):
                 return True
             last = self._raise_if_down("an INSERT or DELETE")
             metrics = self._metrics(idempotent=False)
             last = f"{_progress(metrics)}, {last}"
-            return True if (metrics.total_completed_records or 0) >= goal else None
+            return True if _is_taken(metrics, goal) else None
 
         what = f"pipeline {self.name!r} to complete {goal} input records"
         wait_until(completed, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
@@ -412,6 +412,14 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         if metrics.pipeline_complete is None:
             raise PipelineFailedError(f"the statistics of pipeline {self.name!r} do not say whether it is complete")
         return metrics.pipeline_complete
+
+
+def _is_taken(metrics: GlobalPipelineMetrics, goal: int) -> bool:
+    """Return True if so many records are completed, or wait in a transaction for a commit that whoever waits may have to give."""
+    if (metrics.total_completed_records or 0) >= goal:
+        return True
+    is_collecting = metrics.transaction_status is TransactionStatus.TransactionInProgress
+    return is_collecting and (metrics.total_processed_records or 0) >= goal
 
 
 def _progress(metrics: GlobalPipelineMetrics) -> str:

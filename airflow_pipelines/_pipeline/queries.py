@@ -110,7 +110,8 @@ class PipelineQueries(PipelineInputs):
         change.
 
         :param query: the SQL text, of any length
-        :param wait: whether to wait until what was inserted or deleted is processed by all views
+        :param wait: whether to wait until what was inserted or deleted is processed by all views; within a transaction, until the
+            transaction has it
         :param timeout_s: seconds to wait at most for that; None waits without limit
         :raises PipelineAPIError: when the pipeline has no host, or the text is invalid
         :raises PipelineFailedError: when the pipeline stops with an error meanwhile, such as one of the rows causes

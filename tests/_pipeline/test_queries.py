@@ -77,3 +77,16 @@ def test_execute_waits_until_views_have_seen_the_change(service: Scripted) -> No
     service.on(QUERY, b"+-------+").on(STATS, metrics(5, 5, 3), metrics(9, 5, 4), metrics(9, 9, 5))
     pipeline.execute("insert into t values (1)")
     assert len(service.asked(STATS)) == 3
+
+
+def test_execute_within_a_transaction_does_not_wait_for_its_commit(service: Scripted) -> None:
+    pipeline = pipeline_of(service, up("Running"))
+    collecting = {"transaction_status": "TransactionInProgress", "transaction_id": 1}
+    service.on(QUERY, b"+-------+").on(STATS, metrics(5, 4, 3, **collecting), metrics(5, 5, 3, **collecting))
+    pipeline.execute("insert into t values (1)", timeout_s=5)
+    assert len(service.asked(STATS)) == 2
+    # A commit that is under way is waited for.
+    committing = {"transaction_status": "CommitInProgress", "transaction_id": 1}
+    service.on(STATS, metrics(5, 5, 3, **committing), metrics(5, 5, 5))
+    pipeline.execute("insert into t values (1)", timeout_s=5)
+    assert len(service.asked(STATS)) == 4
