@@ -93,7 +93,8 @@ with DAG(
     )
     # [END change]
 
-    push = IngestOperator(task_id="push", table="payments", rows=[LATER], retries=0)
+    # Its rows are added once for each DAG run, also when the task is retried or cleared.
+    push = IngestOperator(task_id="push", table="payments", rows=[LATER])
     pushed = PipelineCompletionTokenSensor(
         task_id="pushed", token="{{ ti.xcom_pull('push')['token'] }}", poke_interval=1, timeout=120
     )

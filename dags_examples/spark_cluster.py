@@ -54,12 +54,12 @@ with DAG(
     chain(
         DeployPipelineOperator(task_id="deploy", sql=SQL),
         StartPipelineOperator(task_id="start", timeout=300, deferrable=True),
+        # Its rows are added once for each DAG run, also when the task is retried or cleared.
         IngestOperator(
             task_id="push",
             table="readings",
             rows=[{"sensor": 1, "celsius": 20.5}, {"sensor": 1, "celsius": 22.0}, {"sensor": 2, "celsius": 18.0}],
             wait=True,
-            retries=0,
         ),
         QueryPipelineOperator(task_id="ask", query="select sensor, celsius from hottest order by sensor"),
         StopPipelineOperator(task_id="stop", timeout=300),

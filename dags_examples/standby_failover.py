@@ -65,13 +65,13 @@ with DAG("standby_prepare", params=PARAMS, **COMMON) as prepare:
     chain(
         DeployPipelineOperator(task_id="deploy_first", pipeline_name="standby_first", sql=SQL, runtime_config=FIRST),
         StartPipelineOperator(task_id="start_first", pipeline_name="standby_first", timeout=300),
+        # Its rows are added once for each DAG run, also when the task is retried or cleared.
         IngestOperator(
             task_id="push",
             pipeline_name="standby_first",
             table="visits",
             rows=[{"page": "home"}, {"page": "home"}, {"page": "help"}],
             wait=True,
-            retries=0,
         ),
         CheckpointPipelineOperator(task_id="checkpoint", pipeline_name="standby_first"),
         SyncCheckpointOperator(task_id="copy", pipeline_name="standby_first"),

@@ -95,8 +95,7 @@ group by student_id;
 AVERAGES = "select student_name, class, class_avg from avg_grade_enriched order by student_name, class"
 ALL_COURSES = "select student_id, avg from avg_grade_all_courses order by student_id"
 
-# A grade that is entered for the wrong student in the third part, and taken back. A push is repeated when its task is, and the
-# table has no primary key that would tell a row that came twice: so the tasks that push have no retries.
+# A grade that is entered for the wrong student in the third part, and taken back.
 MISTAKE = {"student_id": 2, "class": "algebra", "grade": "95.00", "class_date": "2025-11-20"}
 
 
@@ -173,16 +172,15 @@ with DAG(
 
     # 3. Push a row over HTTP and wait until nothing is left to do: only the averages that the row touches are computed.
     # [START push]
-    push = IngestOperator(task_id="push", table="grades", rows=[MISTAKE], retries=0)
+    # Its rows are added once for each DAG run, also when the task is retried or cleared.
+    push = IngestOperator(task_id="push", table="grades", rows=[MISTAKE])
     idle = PipelineIdleSensor(task_id="idle", idle_interval_s=2, deferrable=True, poke_interval=1, timeout=120)
     second_answer = QueryPipelineOperator(task_id="second_answer", query=AVERAGES)
     # [END push]
     figures_after_push = figures.override(task_id="figures_after_push")()
     # The grade was meant for somebody else. A pipeline takes deletions as well as insertions, and views follow both.
     # [START take_back]
-    take_back = IngestOperator(
-        task_id="take_back", table="grades", rows=[{"delete": MISTAKE}], update_format="insert_delete", retries=0
-    )
+    take_back = IngestOperator(task_id="take_back", table="grades", rows=[{"delete": MISTAKE}], update_format="insert_delete")
     taken_back = PipelineCompletionTokenSensor(
         task_id="taken_back", token="{{ ti.xcom_pull('take_back')['token'] }}", poke_interval=1, timeout=120
     )
