@@ -34,7 +34,8 @@ def pipeline_transaction(
       in the same transaction to the commit. Until then views stand still, and checkpoints and graceful stops wait.
     * ``undo``: the pipeline is stopped by force and started again, from the checkpoint that ``start`` has taken. What was collected
       is gone, also what others have pushed meanwhile; declared connectors read theirs again. Clearing a task of the block then
-      clears ``start`` and ``undo`` with it, so clear all tasks of the block to load again.
+      clears ``start`` and ``undo`` with it, so clear all tasks of the block to load again. Since ``undo`` is a tear-down, whose
+      success Airflow would take for the run's, the group ends with one more task, ``outcome``, which fails when the load has.
 
     The DAG run fails either way, unless something after the group says otherwise. Tasks of the block that are skipped are no
     failure: what the others have pushed is committed. When all are skipped, ``leave`` commits nothing, and ``undo`` undoes that. A
