@@ -49,8 +49,8 @@ COMPILE_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
-    """What became of rows that were pushed.
+class PushResult:
+    """The answer to a push.
 
     :param token: the completion token, which covers them
     :param already_there: whether an earlier push with the same key had brought them, so that nothing was added
@@ -504,7 +504,7 @@ class PipelineHook(BaseHook):
         """
         return self.pipeline(name).sync_checkpoint(wait=True, timeout_s=timeout_s)
 
-    def ingest(self, name: str, table: str, body: bytes, params: Mapping[str, Any], key: str | None = None) -> Pushed:
+    def ingest(self, name: str, table: str, body: bytes, params: Mapping[str, Any], key: str | None = None) -> PushResult:
         """Push one request of rows into a table.
 
         :param name: the pipeline's name
@@ -518,7 +518,7 @@ class PipelineHook(BaseHook):
         headers = {} if key is None else {IDEMPOTENCY_KEY_HEADER: check_push_key(key)}
         conn = self.get_conn()
         answer = conn.request("POST", path, params=params, content=body, headers=headers, idempotent=key is not None)
-        return Pushed(str(answer["token"]), bool(answer.get("already_there")))
+        return PushResult(str(answer["token"]), bool(answer.get("already_there")))
 
     def completion_token(self, name: str, table: str, connector: str) -> str:
         """A token that completes when everything the connector has received by now is processed and delivered.

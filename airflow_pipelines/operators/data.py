@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.hooks.conditions import TokenCondition
-from airflow_pipelines.hooks.pipeline import Pushed
+from airflow_pipelines.hooks.pipeline import PushResult
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
 from airflow_pipelines.operators.files import read_file, suffix_of, without_password
@@ -57,7 +57,7 @@ class IngestingOperator(WaitingPipelineOperator):
         super().check_arguments()
         self.table = arguments.text("table", self.table)
 
-    def push(self, context: Context, parts: Iterable[tuple[bytes, Mapping[str, Any]]]) -> Pushed:
+    def push(self, context: Context, parts: Iterable[tuple[bytes, Mapping[str, Any]]]) -> PushResult:
         """Push the requests of this task.
 
         :param context: the task's context
@@ -79,7 +79,7 @@ class IngestingOperator(WaitingPipelineOperator):
                 sum(present),
                 len(present),
             )
-        return Pushed(token, all(present))
+        return PushResult(token, all(present))
 
     def _key(self, context: Context, number: int, body: bytes, params: Mapping[str, Any]) -> str | None:
         """The key of one request: the same for the same rows of the same task in the same run, whichever try it is."""

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.push_keys import check_push_key
-from airflow_pipelines.hooks.pipeline import PipelineHook, Pushed
+from airflow_pipelines.hooks.pipeline import PipelineHook, PushResult
 from airflow_pipelines.operators import data
 from airflow_pipelines.operators.data import (
     CompletionTokenOperator,
@@ -33,9 +33,9 @@ def ingested(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes, dict[str
     """What was pushed: table, body and parameters of each request."""
     pushed: list[tuple[str, bytes, dict[str, Any]]] = []
 
-    def ingest(_hook: PipelineHook, _name: str, table: str, body: bytes, params: dict[str, Any], _key: str | None) -> Pushed:
+    def ingest(_hook: PipelineHook, _name: str, table: str, body: bytes, params: dict[str, Any], _key: str | None) -> PushResult:
         pushed.append((table, body, params))
-        return Pushed(f"token-{len(pushed)}")
+        return PushResult(f"token-{len(pushed)}")
 
     monkeypatch.setattr(PipelineHook, "ingest", ingest)
     return pushed
@@ -60,11 +60,11 @@ def test_the_same_rows_of_a_task_have_the_same_key_in_one_run(monkeypatch: pytes
     keys: list[str | None] = []
     known: set[str | None] = set()
 
-    def ingest(_hook: PipelineHook, _name: str, _table: str, _body: bytes, _params: dict[str, Any], key: str | None) -> Pushed:
+    def ingest(_hook: PipelineHook, _name: str, _table: str, _body: bytes, _params: dict[str, Any], key: str | None) -> PushResult:
         keys.append(key)
         before = key in known
         known.add(key)
-        return Pushed("token", before)
+        return PushResult("token", before)
 
     monkeypatch.setattr(PipelineHook, "ingest", ingest)
     monkeypatch.setattr(data, "ROWS_PER_REQUEST", 1)
