@@ -1,14 +1,17 @@
-"""How long evaluations of changed views have taken, next to what was computed beforehand: what corrects the next estimate."""
+"""The times that evaluations of changed views have taken, next to those computed beforehand: they correct the next estimate."""
 
 from __future__ import annotations
 
 import json
+import logging
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from airflow_pipelines.engine.storage.durable import write_atomically
 
+logger = logging.getLogger(__name__)
 _FILE: Final = "evaluations.json"
 _KEPT: Final = 10
 _SPREAD: Final = 2.0
@@ -60,4 +63,10 @@ class EvaluationTimes:
     def _read(self) -> list[tuple[float, float]]:
         if self._path is None or not self._path.is_file():
             return []
-        return [(float(computed), float(taken)) for computed, taken in json.loads(self._path.read_bytes())]
+        try:
+            found = [(float(computed), float(taken)) for computed, taken in json.loads(self._path.read_bytes())]
+        except (OSError, ValueError, TypeError, OverflowError) as error:
+            # It only corrects estimates: no pipeline stays down for it.
+            logger.warning("%s cannot be read, so estimates begin anew without what evaluations have taken: %s", self._path, error)
+            return []
+        return [times for times in found if all(math.isfinite(time) and time > 0 for time in times)]

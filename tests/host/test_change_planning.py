@@ -201,6 +201,15 @@ def test_estimates_are_in_the_range_of_what_evaluations_have_taken(tmp_path: Pat
     EvaluationTimes(None).add(1.0, 1.0)
 
 
+@pytest.mark.parametrize("damage", ["{", "[1]", "null", "{}", "[[1, 2, 3]]", "[[1, null]]", "[[1, NaN], [0, 1], [1, -1]]", "\xff"])
+def test_a_damaged_file_of_evaluations_is_none(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "evaluations.json").write_bytes(damage.encode("latin-1"))
+    times = EvaluationTimes(tmp_path)
+    assert times.factors() == UNMEASURED
+    times.add(1.0, 4.0)
+    assert EvaluationTimes(tmp_path).factors() == Factors(2.0, 8.0)
+
+
 @pytest.mark.core
 def test_an_evaluation_corrects_the_next_estimate(make: Make) -> None:
     pipeline = make(BEFORE)
