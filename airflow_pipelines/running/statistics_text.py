@@ -41,7 +41,7 @@ def _warnings(statistics: PipelineStatistics) -> str:
 
 
 def waiting_texts(operators: Iterable[StreamOperatorMetrics]) -> list[str]:
-    """What operators of a stream program wait for that has not come.
+    """Say for what operators of a stream program wait that has not come.
 
     :param operators: what they say of themselves
     :return: a sentence for each that has timers of event time

@@ -145,7 +145,7 @@ class PipelineSensor(BaseSensorOperator):
         return result
 
     def _skipped(self, skip: AirflowSkipException) -> Exception:
-        """What is raised where Airflow wants to skip the task: that, with the reason, or the failure that is no reason for it.
+        """Choose the error where Airflow wants to skip the task: that, with the reason, or the failure that is no reason for it.
 
         :param skip: what Airflow's own sensor raised; its cause is the failure, none when the time was up in a worker
         """

@@ -109,7 +109,7 @@ def down(seen: Observation) -> Verdict:
 
 
 def is_stopped_on_purpose(found: Mapping[str, Any]) -> bool:
-    """Whether a wait failed only because somebody has stopped the pipeline, or has never started it.
+    """Tell a pipeline that somebody has stopped, or has never started, from other reasons for a wait to fail.
 
     :param found: the result of the verdict that failed
     """

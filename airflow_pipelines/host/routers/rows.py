@@ -80,7 +80,7 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
 
 
 def _key_of(request: Request, table: str) -> str | None:
-    """What is kept of the idempotency key of a request, None for one without.
+    """Read what is kept of the idempotency key of a request, None for one without.
 
     :raises Problem: it is none
     """
