@@ -21,7 +21,7 @@ from airflow_pipelines.running.wanted import Wanted
 from airflow_pipelines.stream_collecting import collect_stream_files
 
 FAILED, DECLINED, INTERRUPTED = 1, 3, 130
-"""Exit codes: the program or the pipeline failed, a change was not approved, Ctrl-C."""
+"""Exit codes: the program, the pipeline or an output failed, a change was not approved, Ctrl-C."""
 
 
 class FaultTolerance(StrEnum):
@@ -71,7 +71,8 @@ def run(
 ) -> None:
     """Run a stream program as a pipeline: make or change the pipeline, start it, and follow it until its inputs have ended.
 
-    The pipeline outlives this command: Ctrl-C leaves it running.
+    The pipeline outlives this command: Ctrl-C leaves it running. Exit codes: 0 when it ended well, 1 when the program or the
+    pipeline failed, or an output did, after which the pipeline runs on, 3 when a change was not approved, 130 after Ctrl-C.
     """
     console = Console(stderr=True, highlight=False)
     options = RunOptions(approves_all=approve, waits=wait, stays_up=keep_running)
