@@ -115,7 +115,8 @@ class Checkpointer:
         interval = options.checkpoint_interval_s
         if interval is not None and options.storage and time.monotonic() - self._last >= interval:
             newest = live.durability.checkpoints.latest_listed()
-            is_new = newest is None or newest.steps != live.circuit.snapshot.step or live.endpoints.inputs.have_moved
+            has_steps = newest is None or newest.steps != live.circuit.snapshot.step
+            is_new = has_steps or live.endpoints.inputs.have_moved or live.push_keys.has_unsaved
             if is_new and not live.endpoints.inputs.without_position:
                 self._take_or_delay(live, self.requests.request())
             self._last = time.monotonic()

@@ -18,6 +18,7 @@ def save_checkpoint(live: LivePipeline) -> CheckpointInfo:
     started = time.monotonic()
     info = live.durability.save_checkpoint(_contents(live))
     _saved(live)
+    live.push_keys.saved()
     took = (time.monotonic() - started) * 1000
     live.log.info("checkpoint %s: step %d, %d bytes, %.0f ms", info.uuid, info.steps, info.size, took)
     return info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from typing import Any
@@ -79,6 +80,53 @@ def test_keys_of_the_last_days_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
     assert list(keys.kept()) == ["t b"]
     assert kept_key("my t", "c").rpartition(" ")[0] == "my t"
     assert len(kept_key("t", "long" * 100)) < 40
+
+
+def is_known(keys: PushKeys, key: str) -> bool:
+    """Whether a push with the key would repeat another one."""
+    again = push(key)
+    keys.claim(key, again)
+    return again.repeats
+
+
+def test_the_oldest_keys_are_forgotten_where_nothing_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push_keys, "MAX_KEPT", 2)
+    now, keys = int(time.time()), PushKeys()
+    for number, key in enumerate(("t a", "t b", "t a", "t c")):
+        keys.commit({key: now + number})
+    assert [is_known(keys, key) for key in ("t a", "t b", "t c")] == [True, False, True], "a came again after b"
+
+
+def test_a_key_that_is_too_old_may_come_again() -> None:
+    now, keys = int(time.time()), PushKeys()
+    keys.commit({"t old": now - push_keys.KEPT_S - 1, "t new": now})
+    assert [is_known(keys, key) for key in ("t old", "t new")] == [False, True]
+
+
+def test_a_key_becomes_too_old_while_nothing_is_pushed(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = PushKeys()
+    keys.commit({"t a": int(time.time())})
+    monkeypatch.setattr(push_keys, "KEPT_S", -2)
+    assert not is_known(keys, "t a")
+
+
+def test_the_rows_of_a_push_are_not_kept_until_its_transaction_commits() -> None:
+    keys, first = PushKeys(), push("t a")
+    references = sys.getrefcount(first)
+    keys.claim("t a", first)
+    assert sys.getrefcount(first) == references
+
+
+def test_keys_are_unsaved_until_a_checkpoint_has_them() -> None:
+    keys = PushKeys()
+    assert not keys.has_unsaved
+    keys.commit({})
+    assert not keys.has_unsaved
+    keys.commit({"t a": int(time.time())})
+    keys.kept()
+    assert keys.has_unsaved, "the checkpoint may not have been written"
+    keys.saved()
+    assert not keys.has_unsaved
 
 
 @pytest.mark.core
