@@ -119,7 +119,7 @@ class LivePipeline:
         """
         started = time.monotonic()
         consumption = replace(transaction.consumption, transactions=1)
-        if transaction.pending.is_empty and clock is None:
+        if transaction.pending.is_empty and clock is None and not consumption.push_keys:
             self._count(consumption, steps=0)
         else:
             self._show(self.circuit.step_over(transaction.pending, clock), consumption)

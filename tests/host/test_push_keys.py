@@ -25,15 +25,18 @@ EXACTLY_ONCE = {"model": "exactly_once", "checkpoint_interval_secs": None}
 AT_LEAST_ONCE = {"model": "at_least_once", "checkpoint_interval_secs": None}
 
 
-def pushed(pipeline: Pipeline, key: str | None, *rows: dict[str, Any], table: str = "log", force: bool = False) -> dict[str, Any]:
-    """Push rows with a key, and wait until they are processed; the answer."""
+def pushed(
+    pipeline: Pipeline, key: str | None, *rows: dict[str, Any], table: str = "log", force: bool = False, awaited: bool = True
+) -> dict[str, Any]:
+    """Push rows with a key, and wait until they are processed unless somebody else does; the answer."""
     assert pipeline.deployment_id is not None
     path, body = f"/deployments/{pipeline.deployment_id}/ingress/{table}", json.dumps(rows)
     params: dict[str, Any] = {"format": "json", "array": True, "update_format": "raw", "force": force}
     answer = pipeline.http.post(path, params=params, content=body, headers={} if key is None else {"Idempotency-Key": key})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
-    pipeline.await_token(found["token"])
+    if awaited:
+        pipeline.await_token(found["token"])
     return found
 
 
@@ -199,6 +202,22 @@ def test_what_a_transaction_has_collected_is_known_until_it_is_undone(make: Make
     pipeline.kill()
     pipeline.start()
     assert pushed(pipeline, "a", {"x": 1})["already_there"] is True
+
+
+@pytest.mark.core
+def test_rows_of_a_transaction_that_changes_nothing_are_known_too(make: Make) -> None:
+    pipeline = make(PROGRAM, fault_tolerance=EXACTLY_ONCE)
+    pipeline.start()
+    pushed(pipeline, "first", {"id": 1, "v": 1}, table="t")
+    assert pipeline.post("start_transaction").status_code == 200
+    pushed(pipeline, "same", {"id": 1, "v": 1}, table="t", awaited=False)
+    assert pipeline.post("commit_transaction").status_code == 200
+    # It is processed after the commit.
+    pushed(pipeline, "newer", {"id": 1, "v": 2}, table="t")
+    pipeline.kill()
+    pipeline.start()
+    assert pushed(pipeline, "same", {"id": 1, "v": 1}, table="t")["already_there"] is True
+    assert pipeline.query("SELECT v FROM kept") == [{"v": 2}]
 
 
 @pytest.mark.core
