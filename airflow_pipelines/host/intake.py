@@ -81,6 +81,17 @@ class Intake:
                 self._blocked.append(push)
             self._condition.notify_all()
 
+    def force(self, key: str) -> None:
+        """Accept rows that wait because the pipeline is paused: they were sent again by somebody who does not want that.
+
+        :param key: their key; nothing happens when no such rows wait
+        """
+        with self._condition:
+            for push in [push for push in self._blocked if push.key == key]:
+                self._blocked.remove(push)
+                self._accept(push)
+            self._condition.notify_all()
+
     def submit(self, task: Callable[[], None]) -> Future[None]:
         """Run ``task`` between two steps; its failure goes to whoever waits for the result.
 

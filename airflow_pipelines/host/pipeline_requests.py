@@ -122,6 +122,8 @@ class PipelineRequests:
         if key is not None:
             live.push_keys.claim(key, push)
             if push.repeats:
+                if force:
+                    self._intake.force(key)
                 return push
         self._intake.push(push, force=force)
         return push

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.host import push_keys
-from airflow_pipelines.host.intake import Push
+from airflow_pipelines.host.intake import Intake, Push
 from airflow_pipelines.host.push_keys import PushKeys, kept_key
 from tests.host.driver import Make, Pipeline
 
@@ -259,3 +259,32 @@ def test_rows_that_wait_or_cannot_be_read_are_sent_again(make: Make) -> None:
     assert logged(pipeline) == [(1, 1), (2, 1), (3, 1)]
     refused = pipeline.http.post(path, content="x\n1\n", headers={"Idempotency-Key": ""})
     assert (refused.status_code, refused.json()["error_code"]) == (400, "InvalidParam")
+
+
+@pytest.mark.core
+def test_rows_that_wait_are_taken_when_they_are_sent_again_by_force(make: Make) -> None:
+    pipeline = make(PROGRAM)
+    pipeline.start("Paused", initial="paused")
+    answers: list[dict[str, Any]] = []
+    waiting = threading.Thread(target=lambda: answers.append(pushed(pipeline, "a", {"x": 1})))
+    waiting.start()
+    time.sleep(0.5)
+    assert answers == []
+    assert pushed(pipeline, "a", {"x": 1}, force=True)["already_there"] is True
+    waiting.join(60)
+    assert [answer["already_there"] for answer in answers] == [False]
+    assert logged(pipeline) == [(1, 1)]
+
+
+def test_forced_rows_are_taken_alone() -> None:
+    received: list[int] = []
+    intake = Intake(threading.Condition(), lambda records, _size: received.append(records))
+    waiting, other = push("t a"), push("t b")
+    for each in (waiting, other):
+        intake.push(each, force=False)
+    intake.force("t a")
+    assert (waiting.accepted.done(), other.accepted.done(), received) == (True, False, [1])
+    assert intake.take() == [waiting]
+    intake.force("t a")
+    intake.set_open(True)
+    assert intake.take() == [other], "nothing is taken twice"
