@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk.exceptions import AirflowTaskTerminated, TaskAwaitingInput
+from airflow.sdk.exceptions import AirflowTaskTerminated, AirflowTaskTimeout, TaskAwaitingInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,12 +20,13 @@ _POLL_S: Final = 1.0
 
 
 def end_task_of_dag_test() -> None:
-    """End the task when it is one of ``dag.test()``; a worker is ended by its supervisor. For ``on_kill``, which is called by the
-    handler of SIGTERM: Airflow's returns afterwards, and a run in this process would go on as if nothing had been asked.
+    """End the task when it is one of ``dag.test()``; a worker is ended by its supervisor. For ``on_kill``, which two callers have.
+    Airflow's handler of SIGTERM returns afterwards, and a run in this process would go on as if nothing had been asked. Where
+    ``execution_timeout`` has ended the task, Airflow raises the time-out again, and nothing more is to be done.
 
-    :raises AirflowTaskTerminated: it is such a task; the next SIGTERM ends the process
+    :raises AirflowTaskTerminated: it is such a task, and was asked to end; the next SIGTERM ends the process
     """
-    if _supervisor() is None:
+    if _supervisor() is None or isinstance(sys.exception(), AirflowTaskTimeout):
         return
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     raise AirflowTaskTerminated("The run was asked to end")

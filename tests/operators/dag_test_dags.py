@@ -31,3 +31,11 @@ with DAG("somebody_answers", schedule=None) as somebody_answers:
 
 with DAG("waits_for_a_status", schedule=None) as waits_for_a_status:
     PipelineStatusSensor(status="PAUSED", timeout=600, **COMMON)
+
+with DAG("takes_too_long", schedule=None) as takes_too_long:
+    PipelineStatusSensor(
+        status="PAUSED",
+        timeout=600,
+        execution_timeout=SOON,
+        **COMMON | {"retries": 1, "retry_delay": timedelta(0)},
+    )

@@ -128,3 +128,11 @@ def test_a_run_that_is_asked_to_end_ends(dag: DAG, running: Running) -> None:
         assert carried_out(dag) == ("failed", "failed")
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, "the next one ends the process"
     assert running.asked == [], "the pipeline is left as it is"
+
+
+def test_a_task_that_takes_too_long_is_tried_again(running: Running) -> None:
+    run = dags.takes_too_long.test()
+    (task,) = run.get_task_instances()
+    assert (str(run.state), str(task.state), task.try_number) == ("failed", "failed", 2)
+    assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL, "nobody has asked the run to end"
+    assert running.asked == [], "the pipeline is left as it is"
