@@ -5,16 +5,17 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.contract.stats import PipelineStatistics
+from airflow_pipelines.contract.stats import PipelineStatistics, StreamOperatorMetrics
 from airflow_pipelines.errors import PipelineAPIError, PipelinesError
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.running.statistics_text import waiting_texts
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 
 POLL_S = 0.2
 STATISTICS_S = 1.0
@@ -107,20 +108,23 @@ class Following:
             time.sleep(POLL_S)
 
     def what_waits(self) -> list[str]:
-        """What of a stream program waits for event time that nothing moves any more. It is counted when event time stands still.
+        """Find out which operators of a stream program wait for event time that nothing moves any more. They count that when event
+        time stands still, so that it may take several looks.
 
-        :return: a sentence for each operator with timers that have not fired
+        :return: a sentence for each operator with timers that have not fired; none when the pipeline cannot be asked
         """
-        found: list[str] = []
-        for _ in range(_COUNTING_TRIES):
-            statistics = self.pipeline.stats()
-            if not statistics.stream_metrics:
-                break
-            found = waiting_texts(statistics.stream_metrics.values())
-            if found:
-                break
-            time.sleep(STATISTICS_S)
-        return found
+        for look in range(_COUNTING_TRIES):
+            if look:
+                time.sleep(STATISTICS_S)
+            try:
+                operators = (self.pipeline.stats().stream_metrics or {}).values()
+            except PipelineAPIError:
+                # It has ended well, whatever may be said of it besides.
+                continue
+            found = waiting_texts(operators)
+            if found or _is_counted(operators):
+                return found
+        return []
 
     def last_lines(self) -> None:
         """Show what still comes of the log of a pipeline that has ended."""
@@ -154,3 +158,14 @@ class Following:
             return End.COMPLETE
         self.failed_outputs = statistics.failed_outputs
         return End.UNDELIVERED if self.failed_outputs else None
+
+
+def _is_counted(operators: Collection[StreamOperatorMetrics]) -> bool:
+    """Tell whether it is known how many keys wait: tasks have counted them, or event time has come to its end, where none do.
+
+    All tasks count at the same time, but for those without keys or with too many.
+
+    :param operators: what they say of themselves
+    """
+    tasks = [task for operator in operators for task in operator.tasks or ()]
+    return any(task.waiting_keys is not None for task in tasks) or all(task.watermark == MAX_TIMESTAMP for task in tasks)

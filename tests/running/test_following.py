@@ -1,12 +1,38 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.stats import PipelineStatistics
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.running import following
 from airflow_pipelines.running.following import End, Following, LogLines
 from tests.running.service_double import ServiceDouble
+
+# The client makes requests again for other answers with this status.
+UNREADY = 503, {"message": "it has no host", "error_code": ErrorCode.PIPELINE_INTERACTION_NOT_DEPLOYED.value, "details": {}}
+END = 2**63 - 1
+
+
+class Counting(ServiceDouble):
+    """A service with another answer for each look at the statistics."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__()
+        self.exists("Running")
+        self.answers = list(answers)
+
+    def _read(self, tail: str) -> Any:
+        return self.answers.pop(0) if tail == "stats" else super()._read(tail)
+
+
+def tasks(*waiting_keys: int | None, watermark: int = 5) -> dict[str, Any]:
+    """Statistics of an operator whose tasks have these keys that wait."""
+    found = [{"task": number, "watermark": watermark, "waiting_keys": keys} for number, keys in enumerate(waiting_keys)]
+    return {"stream_metrics": {"count": {"name": "Count", "tasks": found}}}
 
 
 class Screen:
@@ -58,3 +84,27 @@ def test_a_pipeline_that_stops_is_told_from_one_that_fails(service: ServiceDoubl
 def test_an_output_that_fails_ends_the_following(service: ServiceDouble) -> None:
     service.statistics = {"outputs": [{"endpoint_name": "v.out", "fatal_error": "too long"}]}
     assert follow(service)[0] is End.UNDELIVERED
+
+
+@pytest.mark.parametrize(
+    ("answers", "texts"),
+    [
+        ([{}], 0),
+        ([tasks(0, None)], 0),
+        ([tasks(None, None, watermark=END)], 0),
+        ([tasks(None, None), tasks(None, 2)], 1),
+        ([UNREADY, tasks(1)], 1),
+        ([tasks(None), UNREADY, tasks(None)], 0),
+        ([UNREADY] * 3, 0),
+    ],
+    ids=["no stream program", "counted", "at its end", "not counted yet", "not ready", "never counted", "never answered"],
+)
+def test_what_waits_is_looked_for_until_it_is_counted(answers: list[Any], texts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    service = Counting(*answers)
+    pipeline = Pipeline.get("p", service.client)
+    found = Following(pipeline, LogLines(pipeline), Screen())
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=slept.append))
+    assert len(found.what_waits()) == texts
+    assert service.answers == [], "each look has another answer"
+    assert len(slept) == len(answers) - 1, "only between looks"
