@@ -78,6 +78,15 @@ def test_a_token_fails_with_an_output_that_delivers_from_a_queue(make: Make, tar
     assert _is_complete(pipeline)
 
 
+def test_a_restart_without_storage_loses_what_a_failed_output_has_not_delivered(make: Make, target: Target) -> None:
+    queued = {"name": "queued", "transport": {"name": "plain_test_output", "config": {"target": "one"}}}
+    pipeline = make(_program(queued), storage=False)
+    pipeline.start()
+    target.refuses = True
+    error = pipeline.await_failed(pipeline.push("t", *_inserts(1, 2)))
+    assert "is lost with a restart" in error["message"]
+
+
 @pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["", "buffered"])
 def test_a_token_fails_with_an_output_that_each_step_is_written_to(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffered: dict[str, Any]
