@@ -372,16 +372,11 @@ class OutputEndpoint:
     @property
     def loss(self) -> str:
         """Which output has failed, why, and what becomes of what its target has not got."""
-        missing = self.missing_since
-        if missing is not None:
-            then = self._missing(missing)
+        then = "What it has not got waits, and comes first after a restart of the pipeline, once the target is put right."
+        if self.missing_since is not None:
+            then = self._missing(self.missing_since)
         elif self._services.positions is None:
-            then = (
-                "What it has not got waits, and is lost with a restart, for the pipeline has no storage: put the target right, "
-                "restart the pipeline, and push all of its rows again."
-            )
-        else:
-            then = "What it has not got waits, and comes first after a restart of the pipeline, once the target is put right."
+            then = "A restart loses all rows, for there is no storage: put the target right, restart, and push them again."
         return f"output {self.name} has failed: {self.health.fatal}. {then}"
 
     def _written(self, records: int, size_bytes: int) -> None:

@@ -84,7 +84,7 @@ def test_a_restart_without_storage_loses_what_a_failed_output_has_not_delivered(
     pipeline.start()
     target.refuses = True
     error = pipeline.await_failed(pipeline.push("t", *_inserts(1, 2)))
-    assert "is lost with a restart" in error["message"]
+    assert "A restart loses all rows" in error["message"]
 
 
 @pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["", "buffered"])
