@@ -286,6 +286,35 @@ def test_a_followed_file_that_was_written_anew_is_an_error(tmp_path: Path) -> No
     again.close()
 
 
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_a_place_of_an_earlier_release_grows_on(tmp_path: Path, is_reopened: bool) -> None:
+    path = tmp_path / "g.csv"
+    path.write_text("".join(f"{number},name{number:04},1,\n" for number in range(50)))
+    source = file_input(path, follow=True)
+    first = source.read(100, 1)
+    assert first is not None
+    source.close()
+    position = _without_marks(first.position)
+    assert position != first.position
+    source = file_input(path, follow=True, position=position)
+    for number in range(50, 53):
+        with path.open("a") as file:
+            file.write(f"{number},b,1,\n")
+        chunk = source.read(100, 1)
+        assert ids(chunk) == [number]
+        if is_reopened and chunk is not None:
+            source.close()
+            source = file_input(path, follow=True, position=chunk.position)
+    source.close()
+
+
+def _without_marks(position: Any) -> Any:
+    """A position as releases wrote it that did not mark what they had read."""
+    if isinstance(position, dict):
+        return {name: _without_marks(value) for name, value in position.items() if name != "mark"}
+    return [_without_marks(value) for value in position] if isinstance(position, list | tuple) else position
+
+
 def test_a_parquet_file_that_is_none_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("nonsense")
     pq.write_table(pa.table({"student_id": [1]}), tmp_path / "b")

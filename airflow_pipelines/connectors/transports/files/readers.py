@@ -179,17 +179,14 @@ class TextReader:
 
         :raises ConnectorFailure: when they are others
         """
-        if self._mark is None:
-            # A place of an earlier release.
-            self._file.seek(self._offset)
-            return
         known = min(self._offset, _MARKED_BYTES)
         if self._offset > known:
             self._file.seek(self._offset - known)
         passed = b""
         while len(passed) < known and (more := self._file.read(known - len(passed))):
             passed += more
-        if _digest(passed) != self._mark:
+        # A place of an earlier release has none.
+        if self._mark is not None and _digest(passed) != self._mark:
             raise ConnectorFailure(
                 f"file {self._path} was written anew: what stands before byte {self._offset} is not what was read there; a file "
                 "must only grow while it is read. Put new data into new files."
