@@ -80,6 +80,17 @@ def refused_truncation(program: Program, table: Table) -> str | None:
     return NOT_ALL_KEPT if table.name in forgets | late else None
 
 
+def truncation_problem(program: Program, table: Table) -> str | None:
+    """Say in words, for whoever wants to truncate a table, that it cannot be.
+
+    :param program: the program of the table
+    :param table: the table
+    :returns: the message; None for a table that can be truncated
+    """
+    reason = refused_truncation(program, table)
+    return None if reason is None else f"table {table.name!r} cannot be truncated: {reason}"
+
+
 def with_soft_deletes(changes: TableChanges) -> TableChanges:
     """Changes in which deletes are inserts of the rows that they name.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_pipelines.engine.allowed_changes import refused_truncation
+from airflow_pipelines.engine.allowed_changes import truncation_problem
 from airflow_pipelines.engine.arrival_order import ROWS_PER_STEP, Arrived
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import TableChanges
@@ -61,8 +61,8 @@ def table_deltas(
         truncation = _last_truncation(parts)
         if truncation is None:
             trace = stored
-        elif refused := refused_truncation(program, program.tables[name]):
-            raise ValueError(f"table {name!r} cannot be truncated: {refused}")
+        elif problem := truncation_problem(program, program.tables[name]):
+            raise ValueError(problem)
         else:
             trace = Trace(stored.schema)
             parts = [*map(_without_rows, parts[:truncation]), *parts[truncation:]]

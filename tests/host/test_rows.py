@@ -338,6 +338,29 @@ def test_query_errors_are_problems_without_stacks(running: Pipeline) -> None:
     assert json.loads(running.get("query", sql="SELECT 1 AS x", format="json").text) == {"x": 1}
 
 
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        ("CREATE TABLE t (id BIGINT) WITH ('append_only' = 'true', 'materialized' = 'true');", "append-only"),
+        ("CREATE TABLE t (id BIGINT, at TIMESTAMP LATENESS INTERVAL 1 HOURS) WITH ('materialized' = 'true');", "LATENESS"),
+    ],
+)
+def test_a_table_that_cannot_be_truncated_refuses_it_and_the_pipeline_goes_on(
+    make: Callable[..., Pipeline], definition: str, reason: str
+) -> None:
+    pipeline = make(definition)
+    pipeline.start()
+    pipeline.insert("t", {"id": 1, "at": "2026-01-01 00:00:00"} if reason == "LATENESS" else {"id": 1})
+    row = {"payload": {"op": "c", "before": None, "after": {"id": 7}}}
+    body = f'{{"payload": {{"op": "t"}}}}\n{json.dumps(row)}'
+    answer = pipeline.post("ingress/t", body, format="json", update_format="debezium")
+    assert (answer.status_code, answer.json()["details"]["num_errors"]) == (400, 1)
+    assert re.search(f"table 't' cannot be truncated: .*{reason}", answer.json()["message"])
+    assert pipeline.query("SELECT id FROM t") == [{"id": 1}]
+    pipeline.insert("t", {"id": 2, "at": "2026-01-01 00:00:00"} if reason == "LATENESS" else {"id": 2})
+    assert pipeline.query("SELECT id FROM t ORDER BY id") == [{"id": 1}, {"id": 2}]
+
+
 def test_deletes_of_an_append_only_table_are_refused(make: Callable[..., Pipeline]) -> None:
     pipeline = make("CREATE TABLE t (id BIGINT) WITH ('append_only' = 'true', 'materialized' = 'true');")
     pipeline.start()

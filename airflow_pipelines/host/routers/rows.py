@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
-from airflow_pipelines.engine.allowed_changes import allowed_changes
+from airflow_pipelines.engine.allowed_changes import allowed_changes, truncation_problem
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.host.bounds import expand_body
 from airflow_pipelines.host.push_keys import kept_key
@@ -55,7 +55,10 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     endpoint = live.endpoints.inputs.pushed(name, relation.name)
     errors = [ConnectorError("parse", error.message, error.index) for error in parsed.errors]
     changes, dropped = parsed.changes, 0
-    if changes is not None:
+    if changes is not None and changes.truncates and (problem := truncation_problem(live.program, relation)) is not None:
+        errors.append(ConnectorError("parse", f"{problem}; no row behind it was taken"))
+        changes, dropped = None, 1
+    elif changes is not None:
         changes, refused = allowed_changes(changes, relation)
         dropped = sum(part.count for part in refused)
         errors += [ConnectorError("parse", part.reason) for part in refused]
@@ -100,7 +103,7 @@ def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], 
         parsed = parse_ingress(CLOCK_TABLE, body, format_name, options)
     except UnknownOptionError as error:
         raise Problem(ErrorCode.INVALID_PARAM, str(error)) from error
-    if parsed.changes is None or parsed.num_errors:
+    if parsed.changes is None or not parsed.changes.rows.num_rows or parsed.num_errors:
         listed = "; ".join(error.message for error in parsed.errors) or "there is none"
         raise Problem(
             ErrorCode.PARSE_ERRORS, f"A row of {CLOCK_TABLE.name} is a time, such as {{'now': '2026-01-01 00:00:00'}}: {listed}"
