@@ -97,9 +97,11 @@ class IcebergInput:
                     f"iceberg_input: {self._shown} has no snapshot {chosen} (any more). Name one that it has, or load the current "
                     "one into a connector with another name."
                 )
-            self._see_names(table)
             if self._options.mode is not IcebergMode.SNAPSHOT and self._place.done:
                 snapshots_after(table, chosen)
+            # One that was read may have expired since; its names are part of the place.
+            if chosen is None or table.snapshot_by_id(chosen) is not None:
+                self._see_names(table)
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
         """The next rows, or None when there was nothing new within ``timeout_s``."""

@@ -208,6 +208,17 @@ def test_a_snapshot_that_is_gone(people: Any, tmp_path: Path) -> None:
         source(tmp_path, table_name="nowhere.people")
 
 
+def test_a_snapshot_that_was_read_may_expire(people: Any, tmp_path: Path) -> None:
+    people.append(two((1, "a")))
+    read = people.current_snapshot().snapshot_id
+    once, followed = (read_all(source(tmp_path, mode)) for mode in ("snapshot", "snapshot_and_follow"))
+    people.append(two((2, "b")))
+    people.maintenance.expire_snapshots().by_id(read).commit()
+    assert seen(read_all(source(tmp_path, "snapshot", position=once[-1].position))) == []
+    with pytest.raises(ConnectorFailure, match="it has expired, or the table was rolled back"):
+        source(tmp_path, "snapshot_and_follow", position=followed[-1].position)
+
+
 def test_a_catalog_that_is_away() -> None:
     with pytest.raises(TransientConnectorFailure, match=r"iceberg_input cannot open db\.people"):
         source(Path("/nonexistent/folder"))
