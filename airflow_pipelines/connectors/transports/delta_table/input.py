@@ -122,7 +122,8 @@ class DeltaTableInput:
         with self._access("open"):
             table = self._table = SourceTable(self._options.uri, self._options.storage_options)
             self._place = self._beginning(table) if position is None else _Place(**position)
-            table.check_mark(self._place.version, self._place.mark)
+            if not (self._place.done and self._has_ended):
+                self._check_version_read(table)
             self._check_columns(table)
             self._reading(table, whole=self._place.whole)
         self._pool = ThreadPoolExecutor(self._options.num_parsers, thread_name_prefix=f"parser {self._context.endpoint}")
@@ -167,6 +168,17 @@ class DeltaTableInput:
             done=not options.has_snapshot,
             mark=table.mark(version),
         )
+
+    def _check_version_read(self, table: SourceTable) -> None:
+        """Make sure that the table has the version of the place, and know it from now on.
+
+        :raises ConnectorFailure: when it is another table
+        """
+        place = self._place
+        table.check_mark(place.version, place.mark)
+        if place.done and place.mark is None:
+            # A place of an earlier release.
+            self._place = replace(place, mark=table.mark(place.version))
 
     def _check_columns(self, table: SourceTable) -> None:
         """Refuse a table without which no row can be made."""

@@ -73,7 +73,7 @@ class SourceTable:
         return int(self._newest.version())
 
     def mark(self, version: int) -> str | None:
-        """What tells a version from that of a table that was made again; None when the log no longer has it."""
+        """Make what tells a version from that of a table that was made again; None when the log no longer has it."""
         try:
             return mark_of(self._read(commit_path(version)))
         except FileNotFoundError:
@@ -86,6 +86,8 @@ class SourceTable:
         :param mark: what :meth:`mark` gave of it; None when that is not known
         :raises ConnectorFailure: when it is that of another table
         """
+        if version > self.newest:
+            raise self._made_again(version)
         if mark is None:
             return
         info = self.filesystem.get_file_info(commit_path(version))
@@ -96,11 +98,14 @@ class SourceTable:
         if seen == self._seen:
             return
         if self.mark(version) not in {None, mark}:
-            raise ConnectorFailure(
-                f"delta_table_input: version {version} of the table at {self._uri} is not the one that was read: the table was "
-                "dropped and made again. Load the new one into a connector with another name."
-            )
+            raise self._made_again(version)
         self._seen = seen
+
+    def _made_again(self, version: int) -> ConnectorFailure:
+        return ConnectorFailure(
+            f"delta_table_input: version {version} of the table at {self._uri} is not the one that was read: the table was "
+            "dropped and made again. Load the new one into a connector with another name."
+        )
 
     def look(self) -> None:
         """Find out whether there is a newer version.

@@ -409,6 +409,31 @@ def test_a_table_that_was_made_again_with_as_many_versions(tmp_path: Path) -> No
     assert seen(read_all(source(path, "snapshot_and_follow", position=earlier))) == [(103, "new", 1)]
 
 
+def test_a_table_that_was_made_again_while_nobody_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    written(path, (1, "a"))
+    written(path, (2, "b"))
+    once = read_all(source(path))[-1].position
+    followed = read_all(source(path, "snapshot_and_follow"))[-1].position
+    unmarked = {name: value for name, value in followed.items() if name != "mark"}
+    # The log goes on, so it is the table of a place of an earlier release, which is known from now on.
+    made = source(path, "snapshot_and_follow", position=unmarked)
+    written(path, (3, "c"))
+    assert seen(read_all(made)) == [(3, "c", 1)]
+    idle = source(path, "follow", position={**unmarked, "version": 2})
+    shutil.rmtree(path)
+    written(path, (101, "new"))
+    for position in (followed, unmarked):
+        with pytest.raises(ConnectorFailure, match=r"version 1 .* is not the one that was read: the table was dropped"):
+            source(path, "snapshot_and_follow", position=position)
+    assert seen(read_all(source(path, position=once))) == []
+    written(path, (102, "new"))
+    written(path, (103, "new"))
+    idle._next_look = 0
+    with pytest.raises(ConnectorFailure, match=r"version 2 .* is not the one that was read"):
+        read_all(idle)
+
+
 def test_lag_is_what_the_log_has_beyond_the_place(tmp_path: Path) -> None:
     written(tmp_path, (1, "a"))
     made = source(tmp_path, "follow", version=0)
