@@ -16,6 +16,7 @@ from airflow_pipelines.connectors.base import (
     ConnectorFailure,
     InputChunk,
     Lag,
+    TransientConnectorFailure,
 )
 from airflow_pipelines.connectors.definition import InputContext
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError
@@ -352,7 +353,7 @@ class PostgresCdcInput:
         if self._closed.is_set():
             # By another thread, which may have seen no stream to stop.
             self._stop_stream()
-            raise ConnectorFailure(f"{_NAME} is closed")
+            raise TransientConnectorFailure(f"{_NAME} is closed")
         return stream
 
     def _check_server(self, connection: ReplicationConnection) -> None:
