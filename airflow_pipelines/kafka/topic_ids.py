@@ -22,9 +22,7 @@ _ANSWER_S: Final = 5.0
 _LOOK_S: Final = 1.0
 """... and meanwhile."""
 _PAUSE_S: Final = 0.2
-"""A topic cannot be made anew in less time without records."""
-_OFTEN_S: Final = 0.5
-"""How often it is asked at most."""
+"""A topic cannot be made anew in less time without records, so it is not asked again sooner."""
 _EVERY_S: Final = 10.0
 """How often it is asked anyway."""
 _NO_ID: Final = str(Uuid(0, 0))
@@ -48,6 +46,8 @@ class TopicIds:
         self._admin: AdminClient | None = None
         self._known: dict[str, str | None] = {}
         self._asked = self._came = -math.inf
+        self._again_s = _PAUSE_S
+        """How soon it is asked again: later after each question that was not answered."""
 
     def begin(self, known: Mapping[str, str | None]) -> Mapping[str, str]:
         """Find out the ids of topics, which are those of before.
@@ -97,10 +97,10 @@ class TopicIds:
         """
         now = time.monotonic()
         after_pause = has_records and now > self._came + _PAUSE_S
-        if now > self._asked + (_OFTEN_S if after_pause else _EVERY_S):
-            # Where there is no answer the next records are looked at again.
-            has_records = self.check() and has_records
-        if has_records:
+        if now > self._asked + (self._again_s if after_pause else _EVERY_S):
+            self.check()
+        # Where there was no answer the next records still are those that follow the pause.
+        if has_records and (not after_pause or self._again_s == _PAUSE_S):
             self._came = time.monotonic()
 
     def check(self) -> bool:
@@ -113,9 +113,11 @@ class TopicIds:
             self._look(self._known, _LOOK_S)
         except KafkaException as error:
             logger.debug("the ids of topics are not known: %s", error)
+            self._again_s = min(2 * self._again_s, _EVERY_S)
             return False
         finally:
             self._asked = time.monotonic()
+        self._again_s = _PAUSE_S
         return True
 
     def _look(self, names: Iterable[str], patience_s: float) -> None:
