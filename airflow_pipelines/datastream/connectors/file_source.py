@@ -104,11 +104,12 @@ class FileSource(Source):
     @property
     def places(self) -> Sequence[str]:
         """Its paths. While folders are watched, those that are added or left out change nothing for the others; otherwise all files
-        are found at the beginning.
+        are found at the beginning. Their order does not count.
         """
+        paths = sorted(self.paths)
         if self.discovery_interval is None:
-            return (" and ".join(self.paths),)
-        return tuple(f"what appears in {path}" for path in self.paths)
+            return (" and ".join(paths),)
+        return tuple(f"what appears in {path}" for path in paths)
 
     def get_produced_type(self) -> TypeInformation:
         """The type of the records.

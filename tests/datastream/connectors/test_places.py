@@ -14,6 +14,7 @@ from airflow_pipelines.datastream.connectors import (
     JdbcSource,
     KafkaConsumer,
     KafkaSource,
+    KafkaTopicPartition,
     NumberSequenceSource,
     StreamFormat,
 )
@@ -28,6 +29,11 @@ def _files(*paths: str, watched: bool = False) -> Source:
 def _topics(*topics: str, servers: str = "x:1", **properties: str) -> Source:
     builder = KafkaSource.builder().set_bootstrap_servers(servers).set_topics(*topics)
     return builder.set_value_only_deserializer(SimpleStringSchema()).set_properties(properties).build()
+
+
+def _partitions(*partitions: tuple[str, int]) -> Source:
+    builder = KafkaSource.builder().set_bootstrap_servers("x:1").set_value_only_deserializer(SimpleStringSchema())
+    return builder.set_partitions([KafkaTopicPartition(*each) for each in partitions]).build()
 
 
 def _table(url: str = "jdbc:postgresql://u:secret@h:1/db", **what: str) -> Source:
@@ -51,7 +57,11 @@ NO_LOOK = {"partition.discovery.interval.ms": "-1"}
         (_files("/a"), _files("/a", watched=True), False),
         (_files("/a", watched=True), _files("/a", "/b", watched=True), True),
         (_files("/a", watched=True), _files("/b", watched=True), False),
+        (_files("/a", "/b"), _files("/b", "/a"), True),
         (_topics("a"), _topics("a", "b"), True),
+        (_topics("a", "b", **NO_LOOK), _topics("b", "a", **NO_LOOK), True),
+        (_partitions(("a", 0), ("b", 1)), _partitions(("b", 1), ("a", 0)), True),
+        (_partitions(("a", 0), ("b", 1)), _partitions(("b", 0), ("a", 1)), False),
         (_topics("a"), _topics("b"), False),
         (_topics("a"), _topics("a", servers="x:1,y:1"), True),
         (_topics("a"), _topics("a", servers="y:1"), False),

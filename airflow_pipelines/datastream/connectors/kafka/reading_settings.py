@@ -27,6 +27,14 @@ class TopicChoice:
     pattern: str | None = None
     partitions: tuple[KafkaTopicPartition, ...] = ()
 
+    def in_order(self) -> TopicChoice:
+        """Name the same partitions in an order that does not depend on who named them.
+
+        :returns: the choice
+        """
+        partitions = sorted(self.partitions, key=lambda each: (each.topic, each.partition))
+        return TopicChoice(tuple(sorted(self.topics)), self.pattern, tuple(partitions))
+
     def __str__(self) -> str:
         if self.pattern is not None:
             return f"topics like {self.pattern}"

@@ -65,9 +65,9 @@ class KafkaSource(Source):
     @property
     def places(self) -> Sequence[str]:
         """Its topics, at each of the brokers to begin with: one broker in common means the same cluster. Without a look for new
-        partitions, those of a topic that is added are found at the beginning only.
+        partitions, those of a topic that is added are found at the beginning only. Their order does not count.
         """
-        choice = self.settings.choice
+        choice = self.settings.choice.in_order()
         topics = tuple(f"topic {topic}" for topic in choice.topics) if choice.topics else (str(choice),)
         if self.look_interval is None:
             topics = (", ".join(topics),)
