@@ -56,15 +56,15 @@ Change: TypeAlias = RowChange | Truncation
 
 
 def may_have_unavailable(data: bytes) -> bool:
-    """Whether some JSON may have values that were not sent.
+    """Look by bytes alone whether a message may have values that were not sent.
 
-    :param data: the JSON
+    :param data: the message, in a format that has texts and bytes as they are: JSON, and Avro and Protobuf but for lists of numbers
     """
     return any(mark in data for mark in _MARKS)
 
 
 def is_unavailable(value: Any) -> bool:
-    """Whether a value only says that it was not sent, in any of the forms in which Debezium does: by the column's type.
+    """Tell whether a value only says that it was not sent, in any of the forms in which Debezium does: by the column's type.
 
     :param value: as the format has it
     """
@@ -99,12 +99,13 @@ class DebeziumChanges:
         self._fields = fields
         self._completed = completed
 
-    def of(self, operation: Any, before: Row | None, after: Row | None) -> Sequence[Change]:
+    def of(self, operation: Any, before: Row | None, after: Row | None, *, is_complete: bool = False) -> Sequence[Change]:
         """The changes that a message tells.
 
         :param operation: which one it is (``op``)
         :param before: the row that was there
         :param after: the row that is there now
+        :param is_complete: whether it is known that all values were sent, so that none needs a look
         :raises RecordProblem: when it is none, or lacks a value that nobody has
         """
         if operation == "t":
@@ -114,13 +115,16 @@ class DebeziumChanges:
         if operation == "d":
             if before is None:
                 raise RecordProblem("the row that goes ('before') is missing")
-            return (self._goes(before),)
+            return (self._goes(before, is_complete),)
         if after is None:
             raise RecordProblem("the row that comes ('after') is missing")
-        return self._comes(before if _GOES[operation] else None, after, is_update=operation == "u")
+        before = before if _GOES[operation] else None
+        goes = () if before is None else (self._goes(before, is_complete),)
+        if is_complete:
+            return (*goes, RowChange(Op.INSERT, after))
+        return self._comes(goes, before, after, is_update=operation == "u")
 
-    def _comes(self, before: Row | None, after: Row, *, is_update: bool) -> Sequence[Change]:
-        goes = () if before is None else (self._goes(before),)
+    def _comes(self, goes: Sequence[Change], before: Row | None, after: Row, *, is_update: bool) -> Sequence[Change]:
         unknown = self._unavailable(after)
         if not unknown:
             return (*goes, RowChange(Op.INSERT, after))
@@ -135,8 +139,8 @@ class DebeziumChanges:
             raise self._unknown(rest)
         return (RowChange(Op.UPDATE, after, rest),)
 
-    def _goes(self, before: Row) -> RowChange:
-        unknown = self._unavailable(before)
+    def _goes(self, before: Row, is_complete: bool) -> RowChange:
+        unknown: frozenset[str] = frozenset() if is_complete else self._unavailable(before)
         if unknown and not self._key:
             raise self._unknown(unknown)
         return RowChange(Op.DELETE, before, unknown)

@@ -20,6 +20,7 @@ from airflow_pipelines.connectors.formats.debezium import (
     RowChange,
     completed_object,
     fields_of_object,
+    may_have_unavailable,
 )
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.failures import FormatFailure
@@ -52,6 +53,9 @@ class AvroSchema:
         self._debezium = DebeziumChanges(table, RowReader(table), fields_of_object, completed_object)
         self._start = 0 if options.skip_schema_id else HEADER
         self._rows = AvroRows(_row_of_debezium(self._schema) if self._is_debezium else self._schema)
+        written = json.dumps(self._schema)
+        # Numbers of a list and the symbols of an enumeration do not have the bytes of the text that they stand for.
+        self._is_plain = not any(f'"{kind}"' in written for kind in ("array", "enum"))
         self._name = name
 
     def changes(self, message: bytes) -> Sequence[Change]:
@@ -71,7 +75,8 @@ class AvroSchema:
         if left:
             raise RecordProblem(f"the message is no record of {self._name}: {left} bytes are left over")
         if self._is_debezium:
-            return self._debezium.of(record.get("op"), record.get("before"), record.get("after"))
+            is_complete = self._is_plain and not may_have_unavailable(message)
+            return self._debezium.of(record.get("op"), record.get("before"), record.get("after"), is_complete=is_complete)
         return (RowChange(Op.INSERT, record),)
 
     def table(self, rows: Sequence[Row]) -> pa.Table:

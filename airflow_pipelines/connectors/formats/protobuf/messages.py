@@ -11,7 +11,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from airflow_pipelines.connectors.formats.debezium import Change, DebeziumChanges, Row, RowChange
+from airflow_pipelines.connectors.formats.debezium import Change, DebeziumChanges, Row, RowChange, may_have_unavailable
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.failures import FormatFailure
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
@@ -27,6 +27,8 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType
 
 _ROWS: Final = ("before", "after")
+_AS_THEY_ARE: Final = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE})
+"""The types whose values a message has as they are, also in a list."""
 _WRAPPERS: Final = "google/protobuf/wrappers.proto"
 
 
@@ -46,7 +48,10 @@ class ProtobufSchema:
         self._name = kind.full_name
         self._start = start
         self._debezium = debezium
-        self._rows = ProtobufRows(kind if debezium is None else _row_of_debezium(kind), type_of_column)
+        rows = kind if debezium is None else _row_of_debezium(kind)
+        self._rows = ProtobufRows(rows, type_of_column)
+        # Numbers of a list do not have the bytes of the text that they stand for.
+        self._is_plain = all(not field.is_repeated or field.type in _AS_THEY_ARE for field in rows.fields)
 
     def changes(self, message: bytes) -> Sequence[Change]:
         """What a message says.
@@ -63,7 +68,7 @@ class ProtobufSchema:
         if self._debezium is None:
             return (RowChange(Op.INSERT, record),)
         before, after = (getattr(record, name) if record.HasField(name) else None for name in _ROWS)
-        return self._debezium.of(record.op, before, after)
+        return self._debezium.of(record.op, before, after, is_complete=self._is_plain and not may_have_unavailable(message))
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """Rows of changes as a table.

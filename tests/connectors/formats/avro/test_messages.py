@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,7 @@ from airflow_pipelines.connectors.formats.failures import FormatFailure, Transie
 from airflow_pipelines.connectors.formats.messages import MessageParser, Messages, ParsedMessages
 from airflow_pipelines.engine.changes import GIVEN, OP, Op
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.formats.avro.encoding import encoded
 from tests.connectors.relations import col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer
@@ -237,6 +239,22 @@ def test_values_that_debezium_did_not_send_and_truncations() -> None:
     parsed = read([*values, change("t", None, None), change("c", None, person(2))], table, **options)
     assert parsed.changes is not None
     assert (parsed.changes.truncates, rows(parsed)) == (True, [person(2)])
+
+
+def test_a_list_of_numbers_that_debezium_did_not_send() -> None:
+    of_row = {
+        "type": "record",
+        "name": "Row",
+        "fields": [{"name": "id", "type": "long"}, {"name": "marks", "type": ["null", {"type": "array", "items": "int"}]}],
+    }
+    fields = [{"name": "before", "type": ["null", of_row]}, {"name": "after", "type": ["null", "Row"]}]
+    envelope = {"type": "record", "name": "Envelope", "fields": [*fields, {"name": "op", "type": "string"}]}
+    table = relation(col("id", "BIGINT"), col("marks", "ARRAY", component=ColumnType("INTEGER")))
+    unsent = {"id": 1, "marks": list(b"__debezium_unavailable_value")}
+    message = encoded(envelope, {"before": None, "after": unsent, "op": "u"})
+    parsed = read([message], replace(table, primary_key=("id",)), schema=json.dumps(envelope), update_format="debezium")
+    assert operations(parsed) == [Op.UPDATE]
+    assert [row[GIVEN] for row in rows(parsed)] == [["id"]]
 
 
 def test_times_of_debezium() -> None:
