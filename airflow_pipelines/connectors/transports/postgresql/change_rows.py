@@ -37,7 +37,7 @@ class ChangeRows:
         self._table = ""
 
     def reads(self, name: str) -> bool:
-        """Whether a column of a name fills one of the table in the pipeline."""
+        """Tell whether a column of a name fills one of the table in the pipeline."""
         return self._reader.place(name) is not None
 
     def describe(self, relation: Relation, type_of: Callable[[int], SourceType]) -> None:
@@ -97,8 +97,11 @@ class ChangeRows:
             try:
                 row, given = self._reader.update(self._mapping.record(new))
             except RecordProblem as problem:
+                told = f"{self._mapping.shown_key(new)}{problem}"
+                if self._mapping.key_row(new) is None:
+                    return [told]
                 # Better no row than the one of before, which says what is not so any more.
-                return [f"{self._mapping.shown_key(new)}{problem}", RawChange(Op.DELETE, _texts(new), self._mapping)]
+                return [told, RawChange(Op.DELETE, _texts(new), self._mapping)]
             return [ChangedRow(Op.UPDATE, row, given)]
         goes = self._goes(message.old, message.old_is_key)
         if is_whole:

@@ -77,12 +77,20 @@ class RowMapping:
         """
         if change.op is Op.DELETE or not self._schema.primary_key:
             return
+        row = self.key_row(change.values)
+        if row is not None:
+            buffer.add(Op.DELETE, row)
+
+    def key_row(self, values: TupleData) -> list[Any] | None:
+        """The row of a deletion, which has values for the primary key.
+
+        :param values: of the row that goes
+        :returns: None when no row of the table can have this key
+        """
         try:
-            row = self._reader.key(self.key_record(change.values))
+            return self._reader.key(self.key_record(values))
         except RecordProblem:
-            # No row of the table can have this key.
-            return
-        buffer.add(Op.DELETE, row)
+            return None
 
     def row(self, change: RawChange) -> list[Any]:
         """The values of a row, as Python has them.
