@@ -29,7 +29,14 @@ _UNITS: Final[Mapping[str, float]] = {
 }
 """Units of lengths of time, in milliseconds."""
 _RESTART: Final = "restart-strategy"
-_OTHER_NAMES: Final = {"off": "none", "disable": "none", "fixeddelay": "fixed-delay", "failurerate": "failure-rate"}
+_EXPONENTIAL: Final = "exponential-delay"
+_OTHER_NAMES: Final = {
+    "off": "none",
+    "disable": "none",
+    "fixeddelay": "fixed-delay",
+    "failurerate": "failure-rate",
+    "exponentialdelay": _EXPONENTIAL,
+}
 
 _Apply: TypeAlias = Callable[[EnvironmentSettings, "_Setting"], Any]
 _Member = TypeVar("_Member", bound=Enum)
@@ -81,7 +88,7 @@ class _Setting:
         return kind[name]
 
     def wrong(self, wanted: str) -> StreamProgramError:
-        """What to raise for a setting that is none."""
+        """Make the error for a setting that is none."""
         return StreamProgramError(f"The setting {self.key} is {self.text!r}; it takes {wanted}.")
 
 
@@ -164,10 +171,12 @@ def configure(environment: EnvironmentSettings, configuration: Configuration, ow
     :raises StreamProgramError: when a setting has no value that is taken
     """
     idle = []
+    named = _named_strategy(configuration)
+    is_idle_strategy = named is not None and named[1] == _EXPONENTIAL
     for key in sorted(configuration.key_set()):
         if key in _APPLIED:
             _apply(environment, _Setting(configuration, key))
-        elif key not in own and not key.startswith(_RESTART):
+        elif key not in own and (not key.startswith(_RESTART) or is_idle_strategy):
             idle.append(key)
     strategy = _restart_strategy(configuration)
     if strategy is not None:
@@ -183,18 +192,30 @@ def _apply(environment: EnvironmentSettings, setting: _Setting) -> None:
         raise StreamProgramError(f"The setting {setting.key} is {setting.text!r}: {error}") from error
 
 
+def _named_strategy(configuration: Configuration) -> tuple[_Setting, str] | None:
+    """Find the setting that names a strategy of restarts, and which one that is."""
+    for key in (f"{_RESTART}.type", _RESTART):
+        if configuration.contains_key(key):
+            setting = _Setting(configuration, key)
+            return setting, _OTHER_NAMES.get(setting.text.lower(), setting.text.lower())
+    return None
+
+
 def _restart_strategy(configuration: Configuration) -> RestartStrategyConfiguration | None:
-    """What happens when the program fails, as far as it is said."""
-    named = [key for key in (f"{_RESTART}.type", _RESTART) if configuration.contains_key(key)]
-    if not named:
+    """Find out how the program is to be restarted when it fails.
+
+    :returns: None where nothing is said that has an effect
+    :raises StreamProgramError: when there is no such strategy
+    """
+    named = _named_strategy(configuration)
+    if named is None or named[1] == _EXPONENTIAL:
         return None
-    setting = _Setting(configuration, named[0])
+    setting, kind = named
 
     def part(name: str) -> _Setting | None:
         key = f"{_RESTART}.{kind}.{name}"
         return _Setting(configuration, key) if configuration.contains_key(key) else None
 
-    kind = _OTHER_NAMES.get(setting.text.lower(), setting.text.lower())
     attempts, delay = part("attempts"), part("delay")
     interval, rate = part("failure-rate-interval"), part("max-failures-per-interval")
     pause = 1_000 if delay is None else delay.milliseconds
@@ -207,4 +228,4 @@ def _restart_strategy(configuration: Configuration) -> RestartStrategyConfigurat
             return RestartStrategies.failure_rate_restart(
                 1 if rate is None else rate.number, 60_000 if interval is None else interval.milliseconds, pause
             )
-    raise setting.wrong("none, fixed-delay or failure-rate")
+    raise setting.wrong("none, fixed-delay or failure-rate, and exponential-delay without effect")

@@ -97,6 +97,16 @@ def test_settings_without_effect_are_said(caplog: pytest.LogCaptureFixture) -> N
     assert "parallelism.default" not in caplog.text
 
 
+@pytest.mark.parametrize("name", ["exponential-delay", "exponentialdelay"])
+def test_restarts_that_wait_longer_each_time_are_without_effect(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="airflow_pipelines.datastream"):
+        env = configured(restart_strategy__type=name, restart_strategy__exponential_delay__initial_backoff="10 s")
+    assert type(env.get_restart_strategy()) is type(environment().get_restart_strategy())
+    (message,) = caplog.messages
+    named = "restart-strategy.exponential-delay.initial-backoff, restart-strategy.type"
+    assert f"Settings without effect here: {named}." in message
+
+
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_a_limit_takes_the_first_elements(parallelism: int) -> None:
     assert environment(parallelism).from_collection(range(10)).execute_and_collect(limit=3) == [0, 1, 2]
