@@ -143,11 +143,13 @@ class MergedWriter:
 def _in_memory(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     """Rows as tables of about so many bytes as a file is to have at least."""
     batches: list[pa.RecordBatch] = []
+    size = 0
     for batch in reader:
         batches.append(batch)
-        if sum(each.nbytes for each in batches) >= _PART_BYTES:
+        size += batch.nbytes
+        if size >= _PART_BYTES:
             yield pa.Table.from_batches(batches)
-            batches = []
+            batches, size = [], 0
     if batches:
         yield pa.Table.from_batches(batches)
 
