@@ -1,4 +1,4 @@
-"""What a snapshot has to do with sources that begin anew: a position is one in what the source reads, and event time is that of its
+"""Snapshots for programs of which sources begin anew: a position is one in what the source reads, and event time is that of its
 elements.
 """
 

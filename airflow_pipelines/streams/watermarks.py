@@ -220,7 +220,7 @@ class Combination:
         return len(self._ended) == len(self._watermarks)
 
     def is_idle(self, name: Hashable) -> bool:
-        """Whether an input is idle.
+        """Tell whether an input is idle.
 
         :param name: the input
         :returns: False at the end of time, where nothing is

@@ -113,7 +113,7 @@ class CsvParser:
             self._records(document[start:].decode("utf-8", "surrogateescape"), lines, buffer, True)
 
     def state(self) -> dict[str, Any]:
-        """What the header said: for each column the number of its field, and what is wrong with it."""
+        """Tell what the header said: for each column the number of its field, and what is wrong with it."""
         if self._order is None:
             return {}
         return {"order": self._order} | ({} if self._header_problem is None else {"problem": self._header_problem})

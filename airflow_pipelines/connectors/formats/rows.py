@@ -40,7 +40,7 @@ class RowReader:
         return self._folded.get(name.lower()) if place is None else place
 
     def converter(self, place: int) -> Converter:
-        """What makes a column's values of those of JSON.
+        """Give what makes a column's values of those of JSON.
 
         :param place: the column's number
         """

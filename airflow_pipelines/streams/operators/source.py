@@ -107,7 +107,7 @@ class SourceOperator(Operator):
         return None if self._descriptions is None else len(self._descriptions)
 
     def is_at_end_of(self, number: int) -> bool:
-        """Whether a split has ended.
+        """Tell whether a split has ended.
 
         :param number: of the split
         """

@@ -238,7 +238,7 @@ class KeyedStore:
         return self._pages.due.next(domain)
 
     def keys_with_timers(self, domain: int) -> int:
-        """How many keys have timers. Reads the pages of all that are at rest.
+        """Count the keys that have timers. Reads the pages of all that are at rest.
 
         :param domain: the notion of time
         """

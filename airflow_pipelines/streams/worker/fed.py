@@ -64,7 +64,7 @@ class FedReader(SourceReader):
 
     @property
     def has_input(self) -> bool:  # type: ignore[override]
-        """Whether something has come, or may be on its way."""
+        """Tell whether something has come, or may be on its way."""
         return bool(self._expects_input or self._number or self._waiting)
 
     def expect_no_input(self) -> None:

@@ -109,7 +109,7 @@ def read_commit(version: int, content: bytes) -> Commit:
 
 
 def mark_of(content: bytes) -> str:
-    """What tells a commit from one of another table.
+    """Make what tells a commit from one of another table.
 
     :param content: of its file
     """

@@ -55,7 +55,7 @@ class ConnectionOptions(BaseModel):
 
 
 class InvalidValues(StrEnum):
-    """What becomes of values that the type of their column does not have, such as a date that is infinite."""
+    """The fate of values that the type of their column does not have, such as a date that is infinite."""
 
     REFUSE = "refuse"
     """The row is malformed, and left out."""
