@@ -100,12 +100,12 @@ class KafkaReading:
         self._ids.check()
         _log.warning("%s: topic %r was deleted and made anew; reading goes on there", self._where, failure.topic)
         for (topic, partition), reader in self._partitions.items():
-            if topic == failure.topic and not reader.is_finished:
+            if topic == failure.topic and not reader.is_finished and not reader.is_of(self._ids.id_of(topic)):
                 reader.begin_anew(self._first_anew(failure, partition))
                 self._fetch_from(reader)
 
     def _first_anew(self, failure: _TopicMadeAnewError, partition: int) -> int:
-        """Where a partition of a topic begins that was made anew."""
+        """Find where a partition of a topic begins that was made anew."""
         if self._settings.after_expiry is KafkaOffsetResetStrategy.NONE:
             raise failure
         oldest, end = TopicOfBroker(self._consumer, failure.topic, self._problems).ends(partition)
@@ -147,7 +147,10 @@ class KafkaReading:
             # Brokers may be away now: it is looked before the first record whether the topic is that one.
             self._ids.expect(topic, topic_id)
         except _TopicMadeAnewError as failure:
-            offset = self._first_anew(failure, partition)
+            # A snapshot that was taken while all changed over to a new topic has places in both.
+            self._begin_anew(failure)
+            if topic_id != self._ids.id_of(topic):
+                offset = self._first_anew(failure, partition)
         reader = PartitionReader(self, (topic, partition), first if offset is None else offset, stop, on_close)
         self._partitions[reader.key] = reader
         if not reader.is_finished:
@@ -330,7 +333,7 @@ class PartitionReader(SourceReader):
         self._element = client.record_maker()
         self._topic_id = client.topic_id(key[0])
         self._of_old_topic = 0
-        """How many of the waiting records are of a topic that was made anew since."""
+        """The number of waiting records of a topic that was made anew since."""
         self._first_of_new = 0
         self._is_paused = False
         self._has_come_to_stop = self.is_finished = stop is not None and first >= stop
@@ -361,6 +364,13 @@ class PartitionReader(SourceReader):
         self._of_old_topic = len(self._waiting)
         if not self._waiting:
             self._leave_old_topic()
+
+    def is_of(self, topic_id: str | None) -> bool:
+        """Tell whether the records that come next are of a topic.
+
+        :param topic_id: its id; None when it is not known
+        """
+        return topic_id is not None and self._topic_id == topic_id
 
     def _leave_old_topic(self) -> None:
         self.next_offset, self._topic_id = self._first_of_new, None

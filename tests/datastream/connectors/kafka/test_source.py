@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -397,6 +397,54 @@ def test_a_topic_that_is_made_anew(kafka: Kafka, topic: str, is_stopped: bool) -
     run = Run(source, kept) if is_stopped else first
     with pytest.raises(StreamProgramError, match=f"topic '{topic}' was deleted and made anew"):
         run.until(kafka, 1)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+@pytest.mark.parametrize("is_first_old", [True, False])
+def test_a_snapshot_with_places_in_a_topic_and_in_the_one_made_anew(kafka: Kafka, reset: str, is_first_old: bool) -> None:
+    topic = kafka.topic(2)
+
+    def readers(positions: Sequence[Any]) -> list[Any]:
+        source = builder(kafka).set_topics(topic).set_property("auto.offset.reset", reset).build()
+        splits = sorted(source.splits(1))
+        return [source.open(split, position) for split, position in zip(splits, positions, strict=True)]
+
+    def send(*texts: str) -> None:
+        for partition in (0, 1):
+            kafka.send(topic, *(f"{text}{partition}" for text in texts), partition=partition)
+
+    def read(reader: Any, number: int) -> list[Any]:
+        found: list[Any] = []
+        kafka.until(lambda: len(found.extend(reader.poll(100).values) or found) >= number)
+        return found
+
+    def places_after(number: int) -> list[Any]:
+        made = readers([None, None])
+        for reader in made:
+            read(reader, number)
+        found = [reader.position() for reader in made]
+        for reader in made:
+            reader.close()
+        return found
+
+    send("a", "b", "c")
+    old = places_after(3)
+    kafka.make_anew(topic, 2)
+    send("x")
+    new = places_after(1)
+    send("y")
+    assert len({topic_id for _, topic_id in (*old, *new)}) == 2
+    made = readers([old[0], new[1]] if is_first_old else [new[0], old[1]])
+    send("z")
+    of_old, of_new = (0, 1) if is_first_old else (1, 0)
+    wanted = ["x", "y", "z"] if reset == "earliest" else ["z"]
+    assert read(made[of_old], len(wanted)) == [f"{text}{of_old}" for text in wanted]
+    assert read(made[of_new], 2) == [f"{text}{of_new}" for text in ("y", "z")]
+    assert all(reader.poll(100).values == [] for reader in made)
+    assert {reader.position()[1] for reader in made} == {new[0][1]}
+    for reader in made:
+        reader.close()
 
 
 def test_a_topic_that_was_made_anew_with_more_records_is_read_from_its_beginning(kafka: Kafka) -> None:
