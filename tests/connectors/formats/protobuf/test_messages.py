@@ -483,6 +483,30 @@ def test_changes_of_debezium() -> None:
         read(values, TABLE, **{**OF_PEOPLE, "update_format": "debezium"})
 
 
+def test_a_list_of_numbers_that_debezium_did_not_send() -> None:
+    envelope = """
+    name: "e.proto" package: "shop" syntax: "proto2"
+    message_type {
+      name: "Row"
+      field { name: "id" number: 1 type: TYPE_INT64 label: LABEL_OPTIONAL }
+      field { name: "marks" number: 2 type: TYPE_INT32 label: LABEL_REPEATED }
+    }
+    message_type {
+      name: "Envelope"
+      field { name: "before" number: 1 type: TYPE_MESSAGE type_name: ".shop.Row" label: LABEL_OPTIONAL }
+      field { name: "after" number: 2 type: TYPE_MESSAGE type_name: ".shop.Row" label: LABEL_OPTIONAL }
+      field { name: "op" number: 3 type: TYPE_STRING label: LABEL_OPTIONAL }
+    }
+    """
+    unsent = {"id": 1, "marks": list(b"__debezium_unavailable_value")}
+    message = message_class("shop.Envelope", file(envelope))(op="u", after=unsent).SerializeToString()
+    columns = (TABLE.columns[0], col("marks", "ARRAY", component=ColumnType("INTEGER")))
+    options = {"message": "shop.Envelope", "skip_schema_id": True, "update_format": "debezium"}
+    parsed = read([message], RelationSchema("t", columns, ("id",)), descriptor_set=in_options(envelope), **options)
+    assert parsed.changes is not None
+    assert [Op(each) for each in parsed.changes.rows.column(OP).to_pylist()] == [Op.UPDATE]
+
+
 def test_files_have_no_such_format() -> None:
     made: Any = parser(**OF_PEOPLE)
     with pytest.raises(InvalidOptionError, match="is for the messages of a queue"):
