@@ -8,6 +8,7 @@ browsers send neither ``Origin`` nor ``Sec-Fetch-Site``.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -81,7 +82,7 @@ class AllowedHosts:
         return place == host and (of_page == scheme or not (name is not None and is_loopback(name)))
 
 
-_SCHEMES = {"ws": "http", "wss": "https"}
+_SCHEMES: Mapping[str, str] = {"ws": "http", "wss": "https"}
 """The schemes of pages by those of their sockets."""
 
 
@@ -100,11 +101,16 @@ class CrossSiteGuard:
             if _opens_page(scope, headers):
                 problem = self._allowed.foreign_host(headers)
             else:
-                problem = self._allowed.refusal(headers, _SCHEMES.get(scope["scheme"], scope["scheme"]))
+                problem = self._allowed.refusal(headers, _scheme_of_page(scope))
         if problem is None:
             await self._app(scope, receive, send)
         else:
             await JsonAnswer(problem.body(), http_status(problem.code))(scope, receive, send)
+
+
+def _scheme_of_page(scope: Scope) -> str:
+    scheme: str = scope["scheme"]
+    return _SCHEMES.get(scheme, scheme)
 
 
 def _opens_page(scope: Scope, headers: Headers) -> bool:

@@ -41,7 +41,8 @@ class WithHour(ProcessWindowFunction):
 
 env = StreamExecutionEnvironment.get_execution_environment()
 by_minute = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda order, _: order.minute * MINUTE)
-orders = env.from_relation("paid_orders").uid("orders").assign_timestamps_and_watermarks(by_minute)
+# More orders may be pushed when the connector has ended that makes the first ones up.
+orders = env.from_relation("paid_orders", stays_open=True).uid("orders").assign_timestamps_and_watermarks(by_minute)
 hourly = orders.key_by(lambda order: order.customer, key_type=Types.STRING()).window(TumblingEventTimeWindows.of(Time.hours(1)))
 revenue = hourly.aggregate(Revenue(), WithHour()).name("revenue").uid("revenue")
 revenue.print("revenue")

@@ -32,7 +32,8 @@ class Shortages(KeyedProcessFunction):
 
 
 env = StreamExecutionEnvironment.get_execution_environment()
-stock = env.from_relation("stock", changes=True).uid("stock")
+# More movements may be pushed when the connector has ended that makes the first ones up.
+stock = env.from_relation("stock", changes=True, stays_open=True).uid("stock")
 shortages = stock.key_by(lambda row: row.product, key_type=Types.STRING()).process(Shortages()).name("shortages").uid("shortages")
 shortages.print("shortage")
 shortages.to_relation("shortages", "product VARCHAR, pieces BIGINT", primary_key="product").uid("shortages_relation")
