@@ -349,7 +349,7 @@ def test_a_position_of_an_earlier_release_is_gone_on_with(tmp_path: Path) -> Non
     earlier = {"done": ["0.csv"], "files": {"1.csv": {"offset": 6, "index": 2, "state": {"header": None}}}}
     first = file_input(tmp_path, position={"done": ["0.csv"], "files": {}})
     assert ids(*read_all(first)) == [10, 11, 12, 20, 21, 22]
-    at = file_input(tmp_path).read(4, 1)
+    at = file_input(tmp_path).read(4, 30)
     assert at is not None
     place = at.position["files"]["places"]["1.csv"]
     assert ids(*read_all(file_input(tmp_path, position={**earlier, "files": {"1.csv": place}}))) == [11, 12, 20, 21, 22]
