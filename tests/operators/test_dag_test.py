@@ -17,7 +17,8 @@ from tests.fixtures.airflow import ScriptedService
 from tests.operators import dag_test_dags as dags
 from tests.operators.running import Running
 
-pytestmark = [pytest.mark.core, pytest.mark.processes, pytest.mark.timeout(300)]
+# Not core: signals in a process that other tests of Airflow share once kept a run from ending, and the cause is not known yet.
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(autouse=True)
