@@ -1,13 +1,11 @@
-"""The beginning of a host: reads what it is to be, and starts Spark while the modules of the host are imported."""
+"""The beginning of a host: reads what it is to be, starts Spark, and runs it."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import logging
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -15,6 +13,8 @@ from airflow_pipelines.contract.registry import HostRecord, Registry
 from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.engine.spark.application import log_no_java_calls
 from airflow_pipelines.engine.spark.sessions import build_spark
+from airflow_pipelines.host.process import Host
+from airflow_pipelines.host.server import CannotListenError
 from airflow_pipelines.host.store_address import database_url
 from airflow_pipelines.pins import SetupError, check_spark_packages
 from airflow_pipelines.private_files import PRIVATE_UMASK
@@ -51,20 +51,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run_host(record: HostRecord, registry: Registry, settings: Settings, store: DatabaseFile) -> int:
-    # Spark's JVM takes about as long to make its context as Python takes to import the data plane, the engine and the front ends.
-    importing = threading.Thread(target=importlib.import_module, args=("airflow_pipelines.host.process",), name="imports")
-    importing.start()
     # Nothing is kept in the warehouse, but Spark makes the folder, by default in whatever the working folder is.
     conf = {"spark.sql.warehouse.dir": str(settings.home / "spark-warehouse")}
     if settings.spark_ui_port:
         conf |= {"spark.ui.enabled": "true", "spark.ui.port": str(settings.spark_ui_port)}
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     spark = build_spark(None if is_submitted else settings.master, record.application_name, conf)
-    importing.join()
-
-    from airflow_pipelines.host.process import Host
-    from airflow_pipelines.host.server import CannotListenError
-
     try:
         return Host(record, registry, settings, store).run(spark)
     except CannotListenError as error:
