@@ -21,7 +21,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
 from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.host import fleet as fleet_module
-from airflow_pipelines.host import process
+from airflow_pipelines.host import main
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.server import DataPlane
@@ -66,7 +66,7 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
 
     monkeypatch.setattr(fleet_module, "front_end_for", lambda *_: SlowFrontEnd())
     monkeypatch.setattr(fleet_module.SparkSessions, "of", lambda _: None)
-    monkeypatch.setattr(process, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(main, "HEARTBEAT_S", 0.02)
     fleet = Fleet(spark, registry)
     work = threading.Thread(target=fleet.compile, args=(ProgramSource("create table t (x int);"),))
     work.start()
@@ -81,7 +81,7 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
 
     monkeypatch.setattr(fleet, "retire", look)
     # So short that each look would find the host idle for long enough.
-    one = process.Host(host, registry, Settings.load(tmp_path, host_idle_s=1e-6), DatabaseFile(registry._engine))
+    one = main.Host(host, registry, Settings.load(tmp_path, host_idle_s=1e-6), DatabaseFile(registry._engine))
     watch = threading.Thread(target=one._watch, args=(False, fleet, SparkHealth(spark)))
     watch.start()
     for _ in range(3):
@@ -133,10 +133,10 @@ def test_a_host_whose_store_is_deleted_ends(
 ) -> None:
     """The file stays readable and writable for who has it open, so that heartbeats say nothing about it."""
     spark: Any = None
-    monkeypatch.setattr(process, "HEARTBEAT_S", 0.02)
-    monkeypatch.setattr(process, "STORE_GRACE_S", 3600.0)
-    monkeypatch.setattr(process, "LAST_RESORT_S", 3600.0)
-    one = process.Host(host, registry, Settings.load(tmp_path), DatabaseFile(registry._engine))
+    monkeypatch.setattr(main, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(main, "STORE_GRACE_S", 3600.0)
+    monkeypatch.setattr(main, "LAST_RESORT_S", 3600.0)
+    one = main.Host(host, registry, Settings.load(tmp_path), DatabaseFile(registry._engine))
     one._heartbeat.start(lambda: True)
     watch = threading.Thread(target=one._watch, args=(False, Fleet(spark, registry), SparkHealth(spark)))
     watch.start()

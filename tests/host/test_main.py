@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host import process
+from airflow_pipelines.host import main
 from airflow_pipelines.settings import Settings
 
 
@@ -18,7 +18,7 @@ class Left(Exception):
     """Stands for the end of the process."""
 
 
-def make_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[process.Host, list[str | None]]:
+def make_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[main.Host, list[str | None]]:
     told: list[str | None] = []
 
     def leave(code: int) -> None:
@@ -31,16 +31,16 @@ def make_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[process.
     class Row:
         host_id, kind, log_path = 1, "shared", str(tmp_path / "host.log")
 
-    monkeypatch.setattr(process.os, "_exit", leave)
+    monkeypatch.setattr(main.os, "_exit", leave)
     row: Any = Row()
     registry: Any = Registry()
     store: Any = None
-    return process.Host(row, registry, Settings.load(tmp_path), store), told
+    return main.Host(row, registry, Settings.load(tmp_path), store), told
 
 
 def test_a_host_without_its_watchdog_leaves_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host, told = make_host(tmp_path, monkeypatch)
-    monkeypatch.setattr(process, "STUCK_S", 3600)
+    monkeypatch.setattr(main, "STUCK_S", 3600)
     watchdog = threading.Thread(target=lambda: None)
     watchdog.start()
     watchdog.join()
@@ -48,14 +48,14 @@ def test_a_host_without_its_watchdog_leaves_and_says_so(tmp_path: Path, monkeypa
         with pytest.raises(Left):
             host._wait(None, watchdog)
     finally:
-        process.faulthandler.cancel_dump_traceback_later()
+        main.faulthandler.cancel_dump_traceback_later()
     assert told == ["its watchdog has ended"]
 
 
 def test_a_host_whose_data_plane_stays_silent_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host, told = make_host(tmp_path, monkeypatch)
-    monkeypatch.setattr(process, "HEARTBEAT_S", 0.01)
-    monkeypatch.setattr(process, "STUCK_S", 0)
+    monkeypatch.setattr(main, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(main, "STUCK_S", 0)
 
     class Health:
         problem = None
@@ -73,13 +73,13 @@ def test_python_that_stands_still_ends_and_leaves_in_the_log_where(tmp_path: Pat
     script = """
 import ctypes, sys, threading
 from pathlib import Path
-from airflow_pipelines.host import process
+from airflow_pipelines.host import main
 from airflow_pipelines.settings import Settings
 
-process.STUCK_S = 3
+main.STUCK_S = 3
 class Row:
     host_id, kind, log_path = 1, "shared", "host.log"
-host = process.Host(Row(), None, Settings.load(Path(sys.argv[1])), None)
+host = main.Host(Row(), None, Settings.load(Path(sys.argv[1])), None)
 alive = threading.Thread(target=threading.Event().wait, daemon=True)
 alive.start()
 
