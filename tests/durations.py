@@ -112,7 +112,8 @@ class RunReport:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         properties: dict[str, Any] = dict(report.user_properties)
-        self._tiers[report.nodeid] = properties["tier"]
+        # The report of a test whose process has ended in the middle of it has no properties.
+        self._tiers.setdefault(report.nodeid, properties.get("tier", "unknown"))
         shared: Mapping[str, float] = properties.get("shared fixtures", {})
         if report.when == "setup":
             self._seconds[report.nodeid] -= sum(shared.values())
@@ -199,9 +200,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not config.getoption("--report"):
+    if not config.getoption("--report") or config.getoption("collectonly"):
         return
     config.pluginmanager.register(FixtureClock())
-    if not hasattr(config, "workerinput"):
-        # The process that the others report to.
-        config.pluginmanager.register(RunReport(config.getoption("--shard")))
+    if hasattr(config, "workerinput"):
+        return
+    # The process that the others report to.
+    chosen = [name for name in ("tier", "keyword", "markexpr") if config.getoption(name)]
+    if chosen or config.args_source is pytest.Config.ArgsSource.ARGS:
+        raise pytest.UsageError("--report is about all tests, or a shard of them: leave out --tier, -k, -m and paths")
+    config.pluginmanager.register(RunReport(config.getoption("--shard")))
