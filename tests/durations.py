@@ -26,7 +26,7 @@ _SLOWEST = 10
 
 @dataclass
 class Durations:
-    """How long tests take, in seconds of the process that runs them."""
+    """The durations of tests, in seconds of the process that runs them."""
 
     fast: dict[str, float] = field(default_factory=dict)
     """All fast tests of a file together."""
@@ -99,7 +99,7 @@ class FixtureClock:
 
 
 class RunReport:
-    """What a run of the suite says when it ends: durations, counts, skipped tests with their reasons, failures."""
+    """The report of a run of the suite: durations, counts, skipped tests with their reasons, failures."""
 
     def __init__(self, shard: tuple[int, int] | None) -> None:
         self._shard = shard

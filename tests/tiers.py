@@ -30,7 +30,7 @@ from tests.durations import Durations
 
 _NO_JAVA = "/nonexistent (the fast tests start no JVM)"
 _UNKNOWN_FILE_S = 10.0
-"""How long a file is expected to take that was never measured."""
+"""The expected duration of a file that was never measured."""
 
 
 class Tier(StrEnum):
@@ -207,7 +207,7 @@ def is_slow(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def processes() -> None:
-    """What a fixture asks for that starts a server or another program."""
+    """Mark whatever asks for this as starting a server or another program."""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -211,7 +211,7 @@ def _fingerprints(
 
 
 def _connector_fingerprint(connector: Connector, sql: Fingerprints) -> str:
-    """That of a hidden connector. An end is another one with any change of the connectors that it is the end of."""
+    """Return the fingerprint of a hidden connector. An end is another one when any connector that it ends with has changed."""
     described: dict[str, object] = {"stream source": connector.transport_config}
     if connector.transport == STREAM_END:
         described["connectors"] = [sql.input_connectors[name] for name in connector.transport_config["ends_with"]]

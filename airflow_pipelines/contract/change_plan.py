@@ -196,12 +196,12 @@ class ChangePlan:
 
     @property
     def seconds(self) -> float:
-        """How long it takes at least to evaluate the views, by an estimate. The restart of the pipeline comes on top of it."""
+        """The least estimate of the time to evaluate the views, in seconds. The restart of the pipeline comes on top of it."""
         return round(sum(view.seconds for view in self.evaluated.values()), 3)
 
     @property
     def seconds_at_most(self) -> float:
-        """How long it takes at most, by an estimate."""
+        """The greatest estimate of the time to evaluate the views, in seconds."""
         return round(sum(view.seconds_at_most for view in self.evaluated.values()), 3)
 
     @property

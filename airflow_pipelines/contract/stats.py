@@ -299,7 +299,7 @@ class StreamOperatorMetrics(_WireStats):
 
     @property
     def waiting_keys(self) -> int:
-        """How many keys of all tasks have timers that wait for event time, as far as that was counted."""
+        """The number of keys of all tasks whose timers wait for event time, as far as that was counted."""
         return sum(task.waiting_keys or 0 for task in self.tasks or ())
 
     def total(self, metric: str) -> int | float:

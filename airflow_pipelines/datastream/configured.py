@@ -159,7 +159,7 @@ _APPLIED: Final[Mapping[str, _Apply]] = {
     "python.requirements": _requirements,
     "python.executable": lambda env, setting: env.set_python_executable(setting.text),
 }
-"""What settings do, by name."""
+"""The effect of each setting, by its name."""
 
 
 def configure(environment: EnvironmentSettings, configuration: Configuration, own: frozenset[str]) -> None:

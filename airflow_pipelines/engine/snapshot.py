@@ -45,7 +45,7 @@ class Holdings:
 
     @property
     def is_initial(self) -> bool:
-        """Whether no step was evaluated, so that all contents are empty: each step leaves some, be they without rows.
+        """Return True if no step was evaluated, so that there are no contents: each step leaves some, be they without rows.
 
         What a stream program keeps may be there before.
         """
@@ -96,7 +96,7 @@ class Snapshot:
 
     @property
     def is_initial(self) -> bool:
-        """Whether no step was evaluated, see :attr:`Holdings.is_initial`."""
+        """Return True if no step was evaluated, see :attr:`Holdings.is_initial`."""
         return not self.traces
 
     def flush(self, store: BatchStore) -> Snapshot:

@@ -1,4 +1,4 @@
-"""How far all outputs have delivered, where some of them keep changes for a while, deliver them later, or have failed."""
+"""The progress of all outputs, of which some keep changes for a while, deliver them later, or have failed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Deliveries:
         self._marks: list[Mark] = []
         self._losses: dict[str, Mapping[InputEndpoint, int]] = {}
         self.is_serving = False
-        """Whether the pipeline has been opened, so that what its inputs bring can be told from what they had brought before."""
+        """True when the pipeline has been opened, so that what its inputs bring can be told from what they had brought before."""
 
     @property
     def losses(self) -> Mapping[str, Mapping[InputEndpoint, int]]:

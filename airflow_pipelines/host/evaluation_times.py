@@ -20,7 +20,7 @@ _SPREAD: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What a computed time is multiplied by for the shortest and the longest time to expect.
+    """The factors of a computed time that give the shortest and the longest time to expect.
 
     :param least: for the shortest
     :param most: for the longest

@@ -163,7 +163,7 @@ class InputEndpoints:
         return {endpoint: endpoint.metrics.processed_records for endpoint in self.all}
 
     def completed(self) -> dict[InputEndpoint, int]:
-        """How many records of each input all outputs have delivered everything of."""
+        """Return for each input the number of records of which all outputs have delivered everything."""
         return {endpoint: endpoint.metrics.completed_records for endpoint in self.all}
 
     def complete(self) -> None:

@@ -60,7 +60,7 @@ class InputEndpoint:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing follows, and steps have processed all that came."""
+        """Return True if nothing follows, and steps have processed all that came."""
         return self.metrics.end_of_input and self.metrics.processed_records == self.metrics.total_records
 
     @property

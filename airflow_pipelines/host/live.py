@@ -236,7 +236,7 @@ class LivePipeline:
 
     @property
     def evaluation_times(self) -> EvaluationTimes:
-        """What earlier evaluations of changed views have taken."""
+        """The times that earlier evaluations of changed views have taken."""
         return EvaluationTimes(self.durability.folder if self.durability.options.storage else None)
 
     @property

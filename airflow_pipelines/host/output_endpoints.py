@@ -169,7 +169,7 @@ class OutputEndpoints:
         self._first.clear()
 
     def has_first(self, relation: str) -> bool:
-        """Whether there are changes that a listener of a relation is to get first, see :meth:`tell_first`."""
+        """Return True if there are changes that a listener of a relation is to get first, see :meth:`tell_first`."""
         return any(relation in deltas for _, deltas in self._first)
 
     def attach(self, listener: Listener) -> None:

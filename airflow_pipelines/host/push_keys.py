@@ -43,7 +43,7 @@ class PushKeys:
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether there are keys that came after the newest checkpoint, maybe with rows that changed nothing."""
+        """Return True if keys came after the newest checkpoint, maybe with rows that changed nothing."""
         return self._has_unsaved
 
     def saved(self) -> None:

@@ -18,15 +18,15 @@ logger = logging.getLogger(__name__)
 
 _SERVERS: Final = "bootstrap.servers"
 _ANSWER_S: Final = 5.0
-"""How long a broker may take for an answer at the beginning ..."""
+"""The time that a broker may take for an answer at the beginning ..."""
 _LOOK_S: Final = 1.0
 """... and meanwhile."""
 _PAUSE_S: Final = 0.2
 """A topic cannot be made anew in less time without records, so it is not asked again sooner."""
 _EVERY_S: Final = 10.0
-"""How often it is asked anyway."""
+"""The time after which it is asked in any case."""
 _NO_ID: Final = str(Uuid(0, 0))
-"""That of a topic of a broker that knows of none."""
+"""The id of every topic of a broker that does not know of ids."""
 _CANNOT: Final = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 
@@ -47,7 +47,7 @@ class TopicIds:
         self._known: dict[str, str | None] = {}
         self._asked = self._came = -math.inf
         self._again_s = _PAUSE_S
-        """How soon it is asked again: later after each question that was not answered."""
+        """The time until it is asked again: longer after each question that was not answered."""
 
     def begin(self, known: Mapping[str, str | None]) -> Mapping[str, str]:
         """Find out the ids of topics, which are those of before.

@@ -71,7 +71,7 @@ class AllowedHosts:
         return name is not None and (self.any_host or is_loopback(name) or name in self.names)
 
     def _is_own(self, origin: str, host: str, scheme: str) -> bool:
-        """Whether ``origin`` is the service's own, or of an allowed name (a reverse proxy may have changed host and scheme)."""
+        """Return True if an origin is the service's own, or of an allowed name (a proxy may have changed host and scheme)."""
         of_page, separator, place = origin.partition("://")
         if not separator or of_page not in {"http", "https"}:
             return False

@@ -87,7 +87,7 @@ class Source(ABC):
 
     @property
     def places(self) -> Sequence[str]:
-        """Where its positions are positions in, for people: paths, topics, a table. A position in one place is none in another, so
+        """The places that its positions are in, for people: paths, topics, a table. A position in one place is none in another, so
         a source that has none of the places that it had begins anew.
 
         :returns: none by default, for a source that goes on from its positions whatever it reads

@@ -229,7 +229,7 @@ class Combination:
 
     @property
     def all_idle(self) -> bool:
-        """Whether every input that may go on is idle, so that this one is as well. At the end of time nothing is."""
+        """Return True if every input that may go on is idle, so that this one is as well. At the end of time nothing is."""
         open_ones = self._open()
         return self._idle.issuperset(open_ones) and bool(open_ones or not self._watermarks)
 

@@ -86,7 +86,7 @@ def test_keys_of_the_last_days_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def is_known(keys: PushKeys, key: str) -> bool:
-    """Whether a push with the key would repeat another one."""
+    """Return True if a push with the key would repeat another one."""
     again = push(key)
     keys.claim(key, again)
     return again.repeats

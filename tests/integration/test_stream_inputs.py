@@ -1,4 +1,4 @@
-"""What stream programs read in a pipeline: files that others take the place of, and relations that end with their connectors."""
+"""Stream programs in a pipeline read files that others take the place of, and relations that end with their connectors."""
 
 from __future__ import annotations
 

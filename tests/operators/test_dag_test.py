@@ -1,4 +1,4 @@
-"""What tasks do that Airflow's ``dag.test()`` carries out in this process: they end by themselves, and when they are asked to."""
+"""Tasks that Airflow's ``dag.test()`` carries out in this process end by themselves, and when they are asked to."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ANSWERED_BY_THE_STATUS = {"PipelineStatusSensor", "PipelineApprovalSensor"}
 
 
 def resumed(sensor: type[PipelineSensor], arguments: dict[str, Any], **changed: Any) -> Any:
-    """What a sensor makes of the event of its trigger, which polls the pipeline until it has one."""
+    """Resume a sensor with the event of its trigger, which polls the pipeline until it has one."""
     made = sensor(**SOFT, **arguments, start_from_trigger=True)
     assert made.start_trigger_args is not None
     trigger = PipelineTrigger(**(made.start_trigger_args.trigger_kwargs or {}) | {"poll_interval_s": 0.01} | changed)

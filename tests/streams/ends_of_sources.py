@@ -1,4 +1,4 @@
-"""What tests of the ends of sources share: one program for each use of event time, run as a script and as in a pipeline."""
+"""Programs for tests of the ends of sources: one for each use of event time, run as a script and as in a pipeline."""
 
 from __future__ import annotations
 

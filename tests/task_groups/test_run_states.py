@@ -1,4 +1,4 @@
-"""What DAG runs end as, when Airflow's own ``dag.test()`` carries them out in this process."""
+"""Final states of DAG runs that Airflow's own ``dag.test()`` carries out in this process."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def offending() -> Any:
 
 
 def marking_failed(dag: DAG) -> Callable[[], Any]:
-    """What a person does who marks the run failed while this is answered."""
+    """Mark the run as failed, as a person does while this is answered."""
 
     def mark() -> Any:
         from airflow.api.common.mark_tasks import set_dag_run_state_to_failed

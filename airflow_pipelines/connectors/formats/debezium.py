@@ -15,7 +15,7 @@ from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 
 _UNAVAILABLE: Final = b"__debezium_unavailable_value"
-"""What stands for a large value that an update did not change, and that the database therefore does not tell."""
+"""The placeholder of a large value that an update did not change, and that the database therefore does not send."""
 _TEXTS: Final = frozenset(
     {
         _UNAVAILABLE.decode(),

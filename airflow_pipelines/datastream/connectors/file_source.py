@@ -248,7 +248,7 @@ class _FileReader(SourceReader):
 
     @property
     def has_input(self) -> bool:  # type: ignore[override]
-        """Whether files have appeared in its part. One that was read stays input that there was."""
+        """Return True if files have appeared in its part. One that was read stays input that there was."""
         return bool(self._pending or self._done) or self._was_read
 
     def poll(self, limit: int) -> Polled:

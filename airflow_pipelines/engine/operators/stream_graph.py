@@ -106,9 +106,7 @@ class StreamGraphOperator(Operator[StreamGraph]):
         return Batch.in_memory(weighted(stage_schema(self.stage)), pa.table(columns))
 
     def _feeds(self, context: Context, runtime: StreamRuntime) -> Iterator[Feed]:
-        """What the step has for the program: of its relations, then of its sources, with the ends of relations, in the order in
-        which it has arrived.
-        """
+        """Yield the feeds of a step: those of relations, then those of sources and ends of relations as they have arrived."""
         for each in self.node.program.inputs:
             if runtime.bootstrapped is None or each.uid in runtime.bootstrapped:
                 yield from self._relation_feeds(each, context)

@@ -17,7 +17,7 @@ _UNITS: Mapping[str, str] = {
 }
 """Spark's name of each other unit."""
 _SPARKS_OTHER_NAMES = frozenset({"yyyy", "yy", "mm", "mon", "dd"})
-"""What Spark also takes for a unit in quotes."""
+"""Other names of units that Spark takes in quotes."""
 _Rewrite = Callable[[TokenWalker, Call, Sequence[str]], str | None]
 
 

@@ -57,7 +57,7 @@ class NoInput:
 
 
 Found: TypeAlias = Piece | MoreSplits | NoInput
-"""What is found out about a source, in order."""
+"""The changes of a source's state, in order."""
 
 
 @dataclass(slots=True)

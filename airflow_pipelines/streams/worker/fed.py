@@ -105,7 +105,7 @@ class FedReader(SourceReader):
         return Polled(values, timestamps, finished)
 
     def position(self) -> int:
-        """How many elements were read, or that there was nothing to read yet."""
+        """Say how many elements were read, or that there was nothing to read yet."""
         return self._number if self.has_input else NO_INPUT
 
 

@@ -1,4 +1,4 @@
-"""Where the positions of sources are positions in: what decides whether a changed program goes on from them."""
+"""Places of sources decide if a changed program goes on from their positions."""
 
 from __future__ import annotations
 

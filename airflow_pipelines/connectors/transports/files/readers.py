@@ -18,7 +18,7 @@ MAX_RECORD_BYTES = 256 << 20
 _BOM = b"\xef\xbb\xbf"
 _SMALLEST_READ = 64 << 10
 _MARKED_BYTES = 256
-"""So many bytes before a place are looked at when reading goes on there, whether they are those of before."""
+"""The number of bytes before a place that are compared with those of before when reading goes on there."""
 
 
 class Growth(Enum):

@@ -414,7 +414,7 @@ class PartitionReader(SourceReader):
         return self._polled(values, timestamps)
 
     def _note_taken(self, last: Message, number: int) -> None:
-        """So many records were taken."""
+        """Count records that were taken."""
         of_old, self._of_old_topic = self._of_old_topic, max(0, self._of_old_topic - number)
         self.next_offset = _next(last)
         if of_old and not self._of_old_topic:

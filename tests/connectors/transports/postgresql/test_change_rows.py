@@ -1,4 +1,4 @@
-"""What becomes of the changes that a server tells, without a server."""
+"""Rows of the changes that a server sends, without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a connection for a server's log is made."""
+"""A connection for a server's log holds up no other thread while it is made."""
 
 from __future__ import annotations
 
