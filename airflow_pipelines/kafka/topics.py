@@ -37,6 +37,19 @@ class TopicOfBroker:
             raise self._problems.failure()
         return found
 
+    def find_loss(self, partition: int, wanted: int, asked: int) -> tuple[int, int] | None:
+        """Look whether a place is gone, after the client has reported that one is not in the partition.
+
+        The report may be late: of a place that was asked for before the partition was assigned anew.
+
+        :param partition: the number of the partition
+        :param wanted: the offset of the record that comes next
+        :param asked: the offset that the report is about
+        :returns: the ends of the partition; None when the report is of another place, and the wanted one is there
+        """
+        oldest, end = self.ends(partition)
+        return None if asked != wanted and oldest <= wanted <= end else (oldest, end)
+
     def at_time(self, partitions: Sequence[int], timestamp: int) -> Mapping[int, int]:
         """By partition the offset of the first record that is not older; of the next one where there is none."""
         asked = [TopicPartition(self._name, partition, timestamp) for partition in partitions]

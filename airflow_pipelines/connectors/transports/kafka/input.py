@@ -336,23 +336,25 @@ class KafkaInput:
             # Marks of transactions have offsets, too.
             self._read_to[partition] = max(self._read_to[partition], self._ends[partition])
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._go_on_after_expiry(consumer, partition)
+            self._go_on_after_expiry(consumer, partition, message.offset() or 0)
         elif error.code() in _NO_TOPIC:
             raise self._topic_failure(error)
         elif not error.retriable():
             raise self._problems.failure(error)
         return False
 
-    def _go_on_after_expiry(self, consumer: Consumer, partition: int) -> None:
+    def _go_on_after_expiry(self, consumer: Consumer, partition: int, asked: int) -> None:
         self._ids.check()
-        oldest, _ = TopicOfBroker(consumer, self._options.topic, self._problems).ends(partition)
         wanted = self._read_to[partition]
-        if not self._options.resume_earliest_if_data_expires or oldest <= wanted:
-            raise expired(self._options.topic, partition, wanted, oldest if oldest > wanted else None)
-        self._report_skipped({partition: wanted}, {partition: oldest})
-        self._read_to[partition] = oldest
+        ends = TopicOfBroker(consumer, self._options.topic, self._problems).find_loss(partition, wanted, asked)
+        if ends is not None:
+            oldest, _ = ends
+            if not self._options.resume_earliest_if_data_expires or oldest <= wanted:
+                raise expired(self._options.topic, partition, wanted, oldest if oldest > wanted else None)
+            self._report_skipped({partition: wanted}, {partition: oldest})
+            self._read_to[partition] = oldest
         # A partition that has failed cannot be sought.
-        place = TopicPartition(self._options.topic, partition, oldest)
+        place = TopicPartition(self._options.topic, partition, self._read_to[partition])
         consumer.incremental_unassign([place])
         consumer.incremental_assign([place])
 

@@ -197,21 +197,25 @@ class KafkaReading:
         if error.code() == KafkaError._PARTITION_EOF:
             reader.end_at(message.offset() or 0)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._go_on_after_expiry(reader)
+            self._go_on_after_expiry(reader, message.offset() or 0)
         elif not error.retriable() and error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
             raise self._problems.failure(error)
         else:
             _log.warning("%s: partition %d of %s: %s", self._where, reader.key[1], reader.key[0], error.str())
 
-    def _go_on_after_expiry(self, reader: PartitionReader) -> None:
+    def _go_on_after_expiry(self, reader: PartitionReader, asked: int) -> None:
         try:
             self._ids.check()
         except _TopicMadeAnewError as failure:
             self._begin_anew(failure)
             return
         topic, partition = reader.key
-        oldest, end = TopicOfBroker(self._consumer, topic, self._problems).ends(partition)
         wanted = reader.wanted
+        ends = TopicOfBroker(self._consumer, topic, self._problems).find_loss(partition, wanted, asked)
+        if ends is None:
+            self._fetch_from(reader)
+            return
+        oldest, end = ends
         strategy = self._settings.after_expiry
         if strategy is KafkaOffsetResetStrategy.NONE:
             raise StreamProgramError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -350,6 +351,37 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning_and_goes_on_there
     last = Run(build.build(), kept)
     assert last.until(kafka, 1) == ["y"]
     last.runner.abort()
+
+
+@pytest.mark.core
+def test_a_late_report_that_a_place_of_the_old_topic_is_gone_passes_over_no_record_of_the_new_one(kafka: Kafka) -> None:
+    topic = kafka.topic(2)
+    build = builder(kafka).set_topics(topic).set_property("auto.offset.reset", "latest")
+
+    def read_one() -> Any:
+        """The place behind the first record of the topic."""
+        source = build.build()
+        reader = source.open(source.splits(1)[0], None)
+        kafka.until(lambda: len(reader.poll(1).values) == 1)
+        reader.close()
+        return reader.position()
+
+    kafka.send(topic, "a")
+    (_, old_id), of_old = read_one(), 3
+    kafka.make_anew(topic, 2)
+    kafka.send(topic, "x")
+    _, new_id = read_one()
+    source = build.build()
+    first, other = source.splits(1)
+    reader = source.open(first, (of_old, old_id))
+    # The client asks for the place in the old topic, and its report waits when the other partition tells of the new one.
+    time.sleep(2)
+    source.open(other, (0, new_id))
+    kafka.send(topic, "y")
+    found: list[str] = []
+    kafka.until(lambda: bool(found.extend(reader.poll(10).values) or found))
+    assert found == ["y"]
+    reader.close()
 
 
 @pytest.mark.core
