@@ -13,6 +13,8 @@ from airflow_pipelines.sensors import PipelineStatusSensor
 NEW = "create table t (a int); create materialized view v as select a + 1 as a from t;"
 COMMON: dict[str, Any] = {"task_id": "change", "pipeline_name": "p", "retries": 0, "poke_interval": 0.01}
 SOON = timedelta(seconds=1)
+LATE = timedelta(minutes=2)
+"""The end of a wait that something should have ended before. Airflow takes away the alarm of pytest's own limit."""
 
 with DAG("nobody_answers", schedule=None) as nobody_answers:
     GatedModifyOperator(sql=NEW, response_timeout=SOON, **COMMON)
@@ -27,10 +29,10 @@ with DAG("nobody_reviews", schedule=None) as nobody_reviews:
     ReviewPipelineChangeOperator(response_timeout=SOON, **COMMON)
 
 with DAG("somebody_answers", schedule=None) as somebody_answers:
-    GatedModifyOperator(sql=NEW, **COMMON)
+    GatedModifyOperator(sql=NEW, response_timeout=LATE, **COMMON)
 
 with DAG("waits_for_a_status", schedule=None) as waits_for_a_status:
-    PipelineStatusSensor(status="PAUSED", timeout=600, **COMMON)
+    PipelineStatusSensor(status="PAUSED", timeout=LATE.total_seconds(), **COMMON)
 
 with DAG("takes_too_long", schedule=None) as takes_too_long:
     PipelineStatusSensor(

@@ -43,12 +43,19 @@ def carried_out(dag: DAG) -> tuple[str, str]:
 
 @contextmanager
 def meanwhile(act: Callable[[], bool]) -> Iterator[None]:
-    """Do something in another thread, again and again until it returns True."""
+    """Do something in another thread, again and again until it returns True.
+
+    :raises BaseException: what it has failed with, after the end of what was done meanwhile
+    """
     over = threading.Event()
+    failures: list[BaseException] = []
 
     def work() -> None:
-        while not over.wait(0.2) and not act():
-            pass
+        try:
+            while not over.wait(0.2) and not act():
+                pass
+        except BaseException as failure:  # noqa: BLE001 the thread of the test raises it
+            failures.append(failure)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -57,6 +64,8 @@ def meanwhile(act: Callable[[], bool]) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+        if failures:
+            raise failures[0]
 
 
 def asked(dag: DAG) -> Any:
