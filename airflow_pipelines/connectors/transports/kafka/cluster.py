@@ -171,11 +171,11 @@ class ClusterReader:
             "startingOffsets": _offsets(topic, {partition: start for partition, (start, _) in ranges.items()}),
             "endingOffsets": _offsets(topic, {partition: end for partition, (_, end) in ranges.items()}),
             "failOnDataLoss": "true",
-            "includeHeaders": str(bool(reading.header_filter)).lower(),
+            "includeHeaders": str(reading.header_filter is not None).lower(),
             "minPartitions": str(max(context.defaultParallelism, len(ranges))),
             **_PATIENCE,
         }
-        columns = ("partition", "offset", "key", "value", *(("headers",) if reading.header_filter else ()))
+        columns = ("partition", "offset", "key", "value", *(("headers",) if reading.header_filter is not None else ()))
         records = session.read.format("kafka").options(**options).load().select(*columns)
         with self._limited_time():
             rows = collected(records.mapInArrow(reading, BLOCK_TYPE)).to_pylist()
@@ -253,7 +253,7 @@ def _reading(options: KafkaInputOptions, context: InputContext) -> BlockReading:
         raise _HostAloneError("the host evaluates a DEFAULT of the table")
     if context.format is None or context.format_options is None or isinstance(context.new_parser(), MessageParser):
         raise _HostAloneError(f"format {context.format!r} is read by the host only")
-    return BlockReading(options.topic, schema, context.format, context.format_options, dict(options.header_filter), 0, code())
+    return BlockReading(options.topic, schema, context.format, context.format_options, options.header_filter, 0, code())
 
 
 def _has_cores(spark: SparkSession) -> bool:

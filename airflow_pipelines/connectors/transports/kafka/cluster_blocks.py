@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from airflow_pipelines.connectors.formats.messages import message_parser
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.registry import find_format
-from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter, Headers
+from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition, Headers
 from airflow_pipelines.connectors.transports.kafka.records import Malformed, RecordReader, Rows
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
@@ -175,7 +175,7 @@ class BlockReading:
     schema: RelationSchema
     format: str
     format_options: BaseModel
-    header_filter: Mapping[str, str | tuple[str, ...] | None]
+    header_filter: HeaderCondition | None
     now: int
     code: str
 
@@ -199,8 +199,7 @@ class BlockReading:
         if definition is None:
             raise OtherCodeError(f"a machine of the cluster does not know format {self.format!r}")
         parser = new_parser(definition, self.schema, self.format_options, f"kafka_input {self.topic}", lambda: self.now)
-        wanted = HeaderFilter(self.header_filter) if self.header_filter else None
-        return RecordReader(message_parser(self.schema, parser), wanted, None)
+        return RecordReader(message_parser(self.schema, parser), self.header_filter, None)
 
     def _block(self, reader: RecordReader, batch: pa.RecordBatch) -> ClusterBlock:
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}

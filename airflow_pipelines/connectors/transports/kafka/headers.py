@@ -1,17 +1,25 @@
-"""Headers of records."""
+"""Headers of records, and conditions on them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from functools import cached_property
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from airflow_pipelines.connectors.transports.kafka.record import Record
 
 Headers: TypeAlias = Sequence[tuple[str, str | bytes | None]]
+_KINDS: Final = ("header", "and", "or", "not")
+_UNKNOWN: Final = (
+    'a condition is {"header": {"name": ..., "pattern": ...}}, {"and": [...]}, {"or": [...]} or {"not": ...} with conditions inside'
+)
 
 
 def headers_of(record: Record) -> Headers:
-    """The headers of a record.
+    """Return the headers of a record.
 
     :param record: as its consumer has it
     """
@@ -19,29 +27,98 @@ def headers_of(record: Record) -> Headers:
     return list(headers.items()) if isinstance(headers, dict) else headers or ()
 
 
-class HeaderFilter:
-    """Tells by their headers which records are wanted."""
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def __init__(self, wanted: Mapping[str, str | tuple[str, ...] | None]) -> None:
-        """Make a filter.
 
-        :param wanted: what each record has to have: by name a value, several of which one has to be there, or None for any
+class HeaderPattern(_Model):
+    """A pattern for the values of a header.
+
+    :param name: the name of the header
+    :param pattern: a regular expression that fits a whole value
+    """
+
+    name: str
+    pattern: str
+
+    @field_validator("pattern")
+    @classmethod
+    def _is_regular_expression(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"it is no regular expression: {error}") from error
+        return value
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def fits(self, headers: Headers) -> bool:
+        """Tell whether a value of the header fits: one of them, where its name is there more than once.
+
+        :param headers: of a record
         """
-        self._wanted = {name: _values(value) for name, value in wanted.items()}
+        return any(name == self.name and self._compiled.fullmatch(_as_text(value)) is not None for name, value in headers)
+
+
+class HeaderFits(_Model):
+    """The condition that a header has a value."""
+
+    header: HeaderPattern
 
     def accepts(self, headers: Headers) -> bool:
-        """Whether a record is wanted.
-
-        :param headers: of the record; a name may be there more than once
-        """
-        given = [(name, value.encode() if isinstance(value, str) else value) for name, value in headers]
-        return all(
-            any(name == other and (values is None or value in values) for other, value in given)
-            for name, values in self._wanted.items()
-        )
+        """Tell whether the condition holds for the headers of a record."""
+        return self.header.fits(headers)
 
 
-def _values(value: str | tuple[str, ...] | None) -> frozenset[bytes] | None:
-    if value is None:
-        return None
-    return frozenset(each.encode() for each in ((value,) if isinstance(value, str) else value))
+class AllOf(_Model):
+    """The condition that several hold."""
+
+    conditions: tuple[HeaderCondition, ...] = Field(alias="and")
+
+    def accepts(self, headers: Headers) -> bool:
+        """Tell whether all conditions hold for the headers of a record."""
+        return all(condition.accepts(headers) for condition in self.conditions)
+
+
+class AnyOf(_Model):
+    """The condition that one of several holds."""
+
+    conditions: tuple[HeaderCondition, ...] = Field(alias="or")
+
+    def accepts(self, headers: Headers) -> bool:
+        """Tell whether one of the conditions holds for the headers of a record."""
+        return any(condition.accepts(headers) for condition in self.conditions)
+
+
+class Not(_Model):
+    """The condition that another does not hold."""
+
+    condition: HeaderCondition = Field(alias="not")
+
+    def accepts(self, headers: Headers) -> bool:
+        """Tell whether the other condition does not hold for the headers of a record."""
+        return not self.condition.accepts(headers)
+
+
+def _kind_of(given: Any) -> str | None:
+    if isinstance(given, Mapping) and len(given) == 1:
+        (kind,) = given
+        return kind if kind in _KINDS else None
+    return None
+
+
+HeaderCondition: TypeAlias = Annotated[
+    Annotated[HeaderFits, Tag("header")] | Annotated[AllOf, Tag("and")] | Annotated[AnyOf, Tag("or")] | Annotated[Not, Tag("not")],
+    Discriminator(_kind_of, custom_error_type="header_condition", custom_error_message=_UNKNOWN),
+]
+"""A condition on the headers of a record."""
+
+for _model in (AllOf, AnyOf, Not):
+    _model.model_rebuild()
+
+
+def _as_text(value: str | bytes | None) -> str:
+    """Read a value as text; bytes that are none stay different from all characters of a pattern."""
+    return value if isinstance(value, str) else (value or b"").decode(errors="surrogateescape")

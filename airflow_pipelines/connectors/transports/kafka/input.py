@@ -14,7 +14,6 @@ from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, 
 from airflow_pipelines.connectors.formats.messages import MessageParser
 from airflow_pipelines.connectors.transports.kafka.cluster import ClusterReader
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
-from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
 from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
@@ -74,8 +73,7 @@ class KafkaInput:
         self._where = f"kafka_input {options.topic}"
         self._problems = connector_problems(self._where, options.bootstrap_servers)
         self._name = name
-        wanted = HeaderFilter(options.header_filter) if options.header_filter else None
-        self._reader = RecordReader(parser, wanted, RecordMetadata(options))
+        self._reader = RecordReader(parser, options.header_filter, RecordMetadata(options))
         self._ahead = ReadAhead()
         self._in_order: InTimeOrder | None = None
         self._paused: frozenset[int] = frozenset()

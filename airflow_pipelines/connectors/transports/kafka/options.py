@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
 
+from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition
 from airflow_pipelines.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
 
 PropertyValue: TypeAlias = str | int | float | bool
@@ -89,8 +90,7 @@ class KafkaInputOptions(KafkaOptions):
     :param partitions: only these are read; None for all, also those that are made later
     :param include_topic: the name of the topic is in the metadata of rows; likewise the other five
     :param synchronize_partitions: records come in the order of their timestamps, whatever their partitions are
-    :param header_filter: only records with these headers are read: by name a value, several of which one has to be there, or null
-        for any
+    :param header_filter: only records whose headers fulfil this condition are read; None for all
     :param resume_earliest_if_data_expires: go on with the oldest record when the next one has been removed from the topic
     :param enable_partition_eof: the input ends when all partitions have been read to their ends
     :param group_join_timeout_secs: accepted, without effect: no group is joined
@@ -106,7 +106,7 @@ class KafkaInputOptions(KafkaOptions):
     include_timestamp: bool = False
     include_key: bool = False
     synchronize_partitions: bool = False
-    header_filter: Mapping[str, str | tuple[str, ...] | None] = Field(default_factory=dict)
+    header_filter: HeaderCondition | None = None
     resume_earliest_if_data_expires: bool = False
     enable_partition_eof: bool = Field(default=False, alias="enable.partition.eof")
     group_join_timeout_secs: int = Field(default=10, ge=0)

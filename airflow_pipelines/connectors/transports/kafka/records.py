@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from airflow_pipelines.connectors.formats.messages import MessageParser, Messages
-from airflow_pipelines.connectors.transports.kafka.headers import HeaderFilter, headers_of
+from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition, headers_of
 from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
 from airflow_pipelines.connectors.transports.kafka.record import Record
 from airflow_pipelines.engine.changes import TableChanges
@@ -48,11 +48,11 @@ class Rows:
 class RecordReader:
     """Reads the records of one topic."""
 
-    def __init__(self, parser: MessageParser, wanted: HeaderFilter | None, metadata: RecordMetadata | None) -> None:
+    def __init__(self, parser: MessageParser, wanted: HeaderCondition | None, metadata: RecordMetadata | None) -> None:
         """Make one.
 
         :param parser: reads values
-        :param wanted: tells which records are; None for all
+        :param wanted: the condition on which a record is read; None for all
         :param metadata: gives what else rows have of records; None for nothing
         """
         self._parser = parser

@@ -179,7 +179,8 @@ def test_only_records_with_certain_headers(kafka: Kafka, read: Read) -> None:
     for partition in range(PARTITIONS):
         kafka.send(topic, *(b'{"id": %d}' % partition for _ in range(EACH)), partition=partition, headers=[("kind", "c")])
         kafka.send(topic, b'{"id": %d}' % partition, partition=partition)
-    options = {"topic": topic, "bootstrap.servers": kafka.address, "header_filter": {"kind": ["x", "a"], "empty": None}}
+    wanted = {"and": [{"header": {"name": "kind", "pattern": "x|a"}}, {"header": {"name": "empty", "pattern": ""}}]}
+    options = {"topic": topic, "bootstrap.servers": kafka.address, "header_filter": wanted}
     alone, together = read(options, large=None), read(options)
     assert len(together["jobs"]) > 1
     assert EACH < alone["records"] <= PARTITIONS * EACH

@@ -34,7 +34,7 @@ def reading(**other: Any) -> BlockReading:
         "schema": TABLE,
         "format": "json",
         "format_options": OPTIONS,
-        "header_filter": {},
+        "header_filter": None,
         "now": NOW,
         "code": code(),
     }

@@ -247,7 +247,7 @@ def test_headers_choose_records(kafka: Kafka, read: Read) -> None:
     kafka.send(topic, row(1), headers=[("kind", "a")])
     kafka.send(topic, row(2), headers=[("kind", "b"), ("more", None)])
     kafka.send(topic, row(3))
-    reader = read(topic, header_filter={"kind": ["b", "c"]}, **{"enable.partition.eof": True})
+    reader = read(topic, header_filter={"header": {"name": "kind", "pattern": "b|c"}}, **{"enable.partition.eof": True})
     reader.until(lambda: reader.ended)
     assert reader.ids == [2]
     assert reader.places == {"0": 3}

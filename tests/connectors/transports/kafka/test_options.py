@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -50,6 +51,8 @@ def test_places_to_start_from(given: dict[str, Any], start: object) -> None:
         ({"partitions": [1, 1]}, "each once"),
         ({"partitions": []}, "at least 1 item"),
         ({"partitions": [0, 1], "start_from": {"offsets": [1]}}, "1 offsets for 2 partitions"),
+        ({"header_filter": {"kind": "a"}}, re.escape('a condition is {"header": {"name": ..., "pattern": ...}}, ')),
+        ({"header_filter": {"header": {"name": "kind", "pattern": "("}}}, "header_filter.*no regular expression"),
         ({"log_level": "loud"}, "a level is one of"),
         ({"topic": ""}, "at least 1 character"),
         ({"fetch.min.bytes": [1]}, "fetch.min.bytes"),
