@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -26,10 +27,20 @@ _OF_OUTPUTS: Final = frozenset(
         "index",
         "max_output_buffer_size_records",
         "max_output_buffer_time_millis",
+        "on_error",
         "postprocessor",
         "send_snapshot",
     }
 )
+
+
+class OnError(StrEnum):
+    """The fate of an output whose target does not take a row."""
+
+    SKIP = "skip"
+    """The row is left out, counted and listed, and the output goes on."""
+    STOP = "stop"
+    """The output ends."""
 
 
 class ConnectorOptions(BaseModel):
@@ -49,6 +60,7 @@ class ConnectorOptions(BaseModel):
     :param enable_output_buffer: an output keeps changes for a while, and then writes them as one batch
     :param max_output_buffer_time_millis: for how long the first of them is kept; None for no limit
     :param max_output_buffer_size_records: how many of them are kept
+    :param on_error: what becomes of an output when its target does not take a row
     :param postprocessor: what an output's bytes pass through before they are written
     """
 
@@ -68,6 +80,7 @@ class ConnectorOptions(BaseModel):
     enable_output_buffer: bool = False
     max_output_buffer_time_millis: int | None = Field(default=None, ge=0)
     max_output_buffer_size_records: int = Field(default=10_000_000, ge=0)
+    on_error: OnError = OnError.SKIP
     postprocessor: Any = None
 
     @field_validator("labels", "start_after", mode="before")

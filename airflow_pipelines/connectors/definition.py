@@ -20,6 +20,7 @@ from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.definition import Encoder
 from airflow_pipelines.connectors.formats.messages import MessageEncoder
 from airflow_pipelines.connectors.formats.parsed import Parser
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import ConnectorDirection
@@ -129,6 +130,7 @@ class OutputContext:
     :param pipeline: the pipeline
     :param common: the options that all connectors have
     :param new_message_encoder: makes what writes changes as messages with keys; None for a format that only writes documents
+    :param left_out: gets the rows that the target does not take, which the output goes on without
     """
 
     endpoint: str
@@ -142,6 +144,7 @@ class OutputContext:
     pipeline: PipelineReference
     common: ConnectorOptions
     new_message_encoder: Callable[[], MessageEncoder] | None = None
+    left_out: LeftOutRows = field(default_factory=LeftOutRows)
 
     @property
     def writer(self) -> str:

@@ -15,6 +15,7 @@ from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.connectors.left_out import LeftOutRows, records_that_fit
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.parsers import input_parser, options_of_format
 from airflow_pipelines.engine.schema import RelationSchema
@@ -64,23 +65,25 @@ class EgressData:
     records: int
 
 
-def encode_egress(changes: Changes, format_name: str = "json", json: JsonChanges | None = None) -> Iterator[EgressData]:
+def encode_egress(
+    changes: Changes, format_name: str = "json", json: JsonChanges | None = None, left_out: LeftOutRows | None = None
+) -> Iterator[EgressData]:
     """A step's changes as the data of egress chunks.
 
     :param changes: those of one view
     :param format_name: ``json`` or ``csv``
     :param json: writes JSON for the stream; None for the usual form
+    :param left_out: gets rows that the format cannot write; None where nobody asks for them
     :returns: the data of each chunk
     :raises UnknownOptionError: for an unknown format
     """
     check_egress_format(format_name)
-    writer = json or JsonChanges(JSON_CHANGES)
+    encode = csv_changes if format_name == "csv" else (json or JsonChanges(JSON_CHANGES)).texts
+    refused = left_out or LeftOutRows()
     for table in changes.tables():
-        if format_name == "csv":
-            yield EgressData("".join(csv_changes(table)), table.num_rows)
-        else:
-            texts = list(writer.texts(table))
-            yield EgressData(f"[{','.join(texts)}]", len(texts))
+        texts = list(records_that_fit(table, encode, refused))
+        if texts:
+            yield EgressData("".join(texts) if format_name == "csv" else f"[{','.join(texts)}]", len(texts))
 
 
 def frame_chunk(sequence_number: int, data: EgressData, format_name: str = "json", *, snapshot: bool = False) -> bytes:

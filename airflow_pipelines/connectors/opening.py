@@ -26,6 +26,7 @@ from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.definition import Encoder, FormatDefinition
 from airflow_pipelines.connectors.formats.messages import MessageEncoder
 from airflow_pipelines.connectors.formats.parsed import Parser
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.option_models import read_options
 from airflow_pipelines.connectors.parsers import new_parser
@@ -109,6 +110,7 @@ def open_output(
     key: tuple[str, ...] = (),
     positions: Path | None = None,
     fence: Fence | None = None,
+    left_out: LeftOutRows | None = None,
 ) -> OutputTransport:
     """The output that a declaration describes; it is not opened yet.
 
@@ -119,6 +121,7 @@ def open_output(
     :param key: the columns of its index
     :param positions: a folder of the pipeline's storage in which outputs keep how far they are; None without storage
     :param fence: the epoch of the run in that storage, after which outputs write nothing more
+    :param left_out: gets the rows that the target does not take; None where nobody asks for them
     :raises UnknownOptionError: like :func:`validate`
     :raises ConnectorFailure: when a reference has no value, or what it stands for is no value of its option
     """
@@ -127,6 +130,7 @@ def open_output(
     if not isinstance(ready.definition, OutputDefinition):
         raise ConnectorFailure(f"{place_of(connector)}: transport {connector.transport!r} is not an output")
     _check_resolved(connector, schema, ready)
+    common = connector_options(connector)
     context = OutputContext(
         endpoint=connector.endpoint,
         schema=schema,
@@ -137,8 +141,9 @@ def open_output(
         positions=positions / f"{quote(connector.endpoint, safe='')}.steps" if positions is not None else None,
         fence=fence,
         pipeline=pipeline,
-        common=connector_options(connector),
+        common=common,
         new_message_encoder=_message_encoder(schema, ready, key),
+        left_out=left_out or LeftOutRows(key, common.on_error),
     )
     return ready.definition.open(ready.options, context)
 

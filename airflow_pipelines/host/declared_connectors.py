@@ -14,6 +14,7 @@ from airflow_pipelines.connectors.declarations import connector_options, deliver
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.indexes import key_columns
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_input, open_output, open_relation_end, open_stream_source
 from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.engine.allowed_changes import refused_truncation
@@ -111,8 +112,9 @@ class DeclaredConnectors:
         for connector in self._that_are(ConnectorDirection.OUTPUT):
             options = self._options[connector.endpoint]
             key = key_columns(options.index, connector.relation, self._program.indexes)
-            opener = self._output_opener(connector, key)
-            output = OutputEndpoint(connector, options, opener, delivery_of(connector), services, key)
+            left_out = LeftOutRows(key, options.on_error)
+            opener = self._output_opener(connector, key, left_out)
+            output = OutputEndpoint(connector, options, opener, delivery_of(connector), services, left_out, key)
             if output.sends_snapshot:
                 check_snapshot(output.name, self._program.views.get(output.view))
             yield output
@@ -151,7 +153,7 @@ class DeclaredConnectors:
             return lambda: open_relation_end(connector, schema, lambda: all(endpoints[name].has_ended for name in names))
         return lambda: open_input(connector, schema, services.references, services.pipeline, services.now, services.spark)
 
-    def _output_opener(self, connector: Connector, key: tuple[str, ...]) -> Callable[[], OutputTransport]:
+    def _output_opener(self, connector: Connector, key: tuple[str, ...], left_out: LeftOutRows) -> Callable[[], OutputTransport]:
         schema, services = self._program.schemas[connector.relation], self._services
         return lambda: open_output(
             connector,
@@ -161,4 +163,5 @@ class DeclaredConnectors:
             key,
             services.positions,
             services.fence,
+            left_out,
         )

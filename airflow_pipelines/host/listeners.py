@@ -135,7 +135,7 @@ class Listener:
             "fatal_error": None,
             "health": {"status": "Healthy", "description": None},
         }
-        return {**wire, "encode_errors": [], "transport_errors": []} if errors else wire
+        return {**wire, "encode_errors": self.metrics.encode_errors.to_wire(), "transport_errors": []} if errors else wire
 
     def _taken(self) -> tuple[tuple[EgressData, bool] | None, bool]:
         """The next chunk, if there is one, and whether the stream ends after what is queued."""

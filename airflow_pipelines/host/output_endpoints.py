@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.connectors.base import FatalConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.http import encode_egress
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.connector_state import OutputState
@@ -197,12 +198,16 @@ class OutputEndpoints:
         """
         for encoding in {listener.encoding: None for listener in listeners}:
             takers = [listener for listener in listeners if listener.encoding == encoding]
-            for chunk in encode_egress(changes, takers[0].format, takers[0].json):
+            left_out = LeftOutRows(takers[0].key)
+            for chunk in encode_egress(changes, takers[0].format, takers[0].json, left_out):
                 for listener in takers:
                     listener.put(chunk, snapshot=snapshot)
                 if all(listener.closed for listener in takers):
                     # Those who have gone need not be made the rest for.
                     break
+            errors, count = left_out.take()
+            for listener in takers:
+                listener.metrics.encode_errors.extend(errors, count)
 
     def flush_due(self) -> None:
         """Write the buffers that have reached a bound; all of them when no declared input has any more rows."""

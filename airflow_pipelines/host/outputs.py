@@ -19,6 +19,7 @@ from airflow_pipelines.connectors.base import (
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import Delivery
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from airflow_pipelines.engine.spark.jobs import ThreadProperties
@@ -67,6 +68,7 @@ class OutputEndpoint:
         open_transport: Callable[[], OutputTransport],
         delivery: Delivery,
         services: OutputServices,
+        left_out: LeftOutRows,
         key: tuple[str, ...] = (),
     ) -> None:
         """Make an output that is not open yet.
@@ -76,6 +78,7 @@ class OutputEndpoint:
         :param open_transport: makes the sink
         :param delivery: whether steps wait for the target
         :param services: those of the pipeline
+        :param left_out: gets the rows that its target does not take
         :param key: the columns of its index, by which updates are told from deletes and inserts
         """
         self.key = key
@@ -90,6 +93,7 @@ class OutputEndpoint:
         """The first step that the target misses, because the output had failed and too much had to wait."""
         self._lost_since: int | None = None
         self._services = services
+        self._left_out = left_out
         self._log = services.log
         self._queue: DeliveryQueue | None = None
         self._opening = OpenedNote(services.positions, self.name)
@@ -382,8 +386,16 @@ class OutputEndpoint:
     def _written(self, records: int, size_bytes: int) -> None:
         self.metrics.transmitted_records += records
         self.metrics.transmitted_bytes += size_bytes
+        errors, count = self._left_out.take()
+        if count:
+            # They count as delivered: nothing waits for them.
+            known = self.metrics.encode_errors
+            listed = [replace(each, index=known.count + each.index, message=self._log.redact(each.message)) for each in errors]
+            known.extend(listed, count)
+            self._log.limited(self.name, "output %s: %d rows are left out, the last: %s", self.name, count, listed[-1].message)
 
     def _fail(self, error: Exception) -> None:
+        self._left_out.clear()
         self.health.fatal = self._log.redact(str(error)) or type(error).__name__
         self.metrics.transport_errors.add(ConnectorError("transport", self.health.fatal))
         self._log.failure("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())
@@ -394,6 +406,7 @@ class OutputEndpoint:
                 self.health.trouble = None
                 self._log.info("output %s: works again", self.name)
             return
+        self._left_out.clear()
         self.health.trouble = self._log.redact(str(failure))
         self.metrics.transport_errors.add(ConnectorError("transport", self.health.trouble))
         self._log.limited(self.name, "output %s: %s; it is tried again in %.1f s", self.name, self.health.trouble, wait_s)

@@ -123,11 +123,56 @@ def test_an_output_that_cannot_be_opened_fails_what_it_has_to_deliver_and_nothin
     assert (tmp_path / "good.csv").read_text() == "1,1\n"
 
 
+def test_a_text_that_is_not_utf8_costs_no_other_row(make: Make, tmp_path: Path) -> None:
+    connectors = json.dumps([_file(tmp_path / "out.csv")])
+    pipeline = make(f"""
+CREATE TABLE t (b VARBINARY);
+CREATE VIEW v WITH ('connectors' = '{connectors}') AS SELECT CAST(b AS VARCHAR) AS s FROM t;
+""")
+    pipeline.start()
+    with pipeline.listen("v", format="json") as chunks:
+        pipeline.ingest("t", {"insert": {"b": [255]}}, {"insert": {"b": [97]}})
+        assert next(chunk["json_data"] for chunk in chunks if chunk["json_data"]) == [{"insert": {"s": "a"}}]
+        outputs = pipeline.stats(include_connector_errors=True)["outputs"]
+    assert [output["metrics"]["num_encode_errors"] for output in outputs] == [1, 1]
+    assert [len(output["encode_errors"]) for output in outputs] == [1, 1]
+    assert (tmp_path / "out.csv").read_text() == "a,1\n"
+
+
+def test_rows_that_a_table_of_postgresql_has_no_room_for_are_left_out(make: Make, database: Database) -> None:
+    database.execute("CREATE TABLE kept (name varchar(5) PRIMARY KEY, n int)")
+    output = {
+        "name": "db",
+        "index": "by_name",
+        "transport": {"name": "postgres_output", "config": {"uri": database.url, "table": "kept"}},
+    }
+    pipeline = make(f"""
+CREATE TABLE t (name VARCHAR, n INT);
+CREATE VIEW v WITH ('connectors' = '{json.dumps([output])}') AS SELECT name, n FROM t;
+CREATE INDEX by_name ON v(name);
+""")
+    pipeline.start()
+    pipeline.insert("t", {"name": "ok", "n": 1})
+    pipeline.insert("t", {"name": "much too long", "n": 2}, {"name": "fine", "n": 2}, {"name": "a\0b", "n": 2})
+    # A later step with the same key is as any other.
+    pipeline.insert("t", {"name": "much too long", "n": 3}, {"name": "last", "n": 3})
+    assert database.rows("SELECT name, n FROM kept ORDER BY n, name") == [("ok", 1), ("fine", 2), ("last", 3)]
+    assert _is_complete(pipeline)
+    (output_stats,) = pipeline.stats(include_connector_errors=True)["outputs"]
+    assert (output_stats["fatal_error"], output_stats["health"]["status"]) == (None, "Healthy")
+    assert (output_stats["metrics"]["num_encode_errors"], output_stats["metrics"]["transmitted_records"]) == (3, 3)
+    errors = output_stats["encode_errors"]
+    assert [error["index"] for error in errors] == [0, 1, 2]
+    assert errors[-1]["message"].startswith("row (name = \"much too long\"): column 'name': value too long for type character")
+    assert pipeline.stats()["global_metrics"]["total_completed_records"] == 6
+
+
 def test_a_token_fails_with_rows_that_a_table_of_postgresql_has_no_room_for(make: Make, database: Database) -> None:
     database.execute("CREATE TABLE kept (name varchar(5) PRIMARY KEY)")
     output = {
         "name": "db",
         "index": "by_name",
+        "on_error": "stop",
         "transport": {"name": "postgres_output", "config": {"uri": database.url, "table": "kept"}},
     }
     pipeline = make(f"""

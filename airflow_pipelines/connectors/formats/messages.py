@@ -62,6 +62,11 @@ class WrittenMessage:
     value: bytes | None
     headers: Sequence[tuple[str, bytes]] = ()
 
+    @property
+    def size(self) -> int:
+        """How many bytes its key and its payload have."""
+        return len(self.key or b"") + len(self.value or b"")
+
 
 class MessageEncoder(Protocol):
     """Writes changes as messages with keys of their own. One is for one stream."""

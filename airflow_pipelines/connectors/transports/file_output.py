@@ -87,16 +87,16 @@ def _open(options: FileOutputOptions, context: OutputContext) -> OutputTransport
     if not _is_folder(options.path):
         if not isinstance(encoding, CsvOptions | JsonOptions):
             raise ConnectorFailure(f"file_output {options.path}: format {context.format!r} cannot be written to one file")
-        return FileOutput(options.path.removeprefix("file://"), encoding, context.positions, context.fence)
+        return FileOutput(options.path.removeprefix("file://"), encoding, context.positions, context.fence, context.left_out)
     try:
         filesystem, folder = url_to_fs(options.path, **options.storage_options)
     except (ValueError, ImportError, TypeError) as error:
         raise ConnectorFailure(f"file_output cannot use path {options.path!r}: {error}") from error
     limits = FileLimits(options.max_file_rows, options.max_file_bytes)
     if isinstance(encoding, CsvOptions | JsonOptions):
-        kind = text_files(encoding, context.new_encoder, options.compression, limits)
+        kind = text_files(encoding, context.new_encoder, options.compression, limits, context.left_out)
     else:
-        kind = parquet_files(context.schema, limits)
+        kind = parquet_files(context.schema, limits, context.left_out)
     return FolderOutput(filesystem, folder, kind, context.writer, context.fence)
 
 

@@ -16,11 +16,14 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import Guarantee, OutputContext, OutputDefinition
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.parsed import excerpt
+from airflow_pipelines.connectors.left_out import RowProblem, records_that_fit
 
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 """The header by which a server knows a request that it has had."""
 _MAY_PASS: Final = frozenset({408, 425, 429})
 """Answers to requests that may be taken later; besides those of servers in trouble."""
+_OF_CONTENT: Final = frozenset({413, 422})
+"""Answers that are about what a request says: it is too large, or has something that the server cannot process."""
 _TRIES: Final = 4
 _FIRST_WAIT_S: Final = 0.25
 _LONGEST_WAIT_S: Final = 10.0
@@ -52,6 +55,10 @@ class HttpOutputOptions(BaseModel):
         return value
 
 
+class _ContentFailure(ConnectorFailure):
+    """A server does not take what a request says, which need not be so of its parts."""
+
+
 class HttpOutput:
     """Posts each step's changes, some at a time, in order: the next request is made when the one before was taken.
 
@@ -67,6 +74,7 @@ class HttpOutput:
         self._options = options
         self._writer = context.writer
         self._encoder = context.new_encoder()
+        self._left_out = context.left_out
         encoding = context.format_options
         self._is_array = isinstance(encoding, JsonOptions) and encoding.array
         is_json = isinstance(encoding, JsonOptions)
@@ -95,13 +103,25 @@ class HttpOutput:
         """
         records = size = 0
         for number, batch in enumerate(self._batches(changes)):
-            body = self._body(batch)
-            # The same changes have the same key, and others never do, also when a step comes again with others after a crash.
-            digest = hashlib.sha256(body).hexdigest()[:16]
-            self._post(body, f"{self._writer}:{step}:{number}:{digest}")
-            records += len(batch)
-            size += len(body)
+            taken, bytes_of = self._send(batch, f"{self._writer}:{step}:{number}")
+            records, size = records + taken, size + bytes_of
         return records, size
+
+    def _send(self, batch: list[bytes], key: str) -> tuple[int, int]:
+        """Post some changes; where the server says that it does not take what they are, each half of them."""
+        body = self._body(batch)
+        # The same changes have the same key, and others never do, also when a step comes again with others after a crash.
+        digest = hashlib.sha256(body).hexdigest()[:16]
+        try:
+            self._post(body, f"{key}:{digest}")
+        except _ContentFailure as failure:
+            if len(batch) == 1:
+                self._left_out.add_record(batch[0], RowProblem(str(failure)))
+                return 0, 0
+            middle = len(batch) // 2
+            first, second = self._send(batch[:middle], key), self._send(batch[middle:], key)
+            return first[0] + second[0], first[1] + second[1]
+        return len(batch), len(body)
 
     def close(self) -> None:
         """Let go of the server."""
@@ -110,7 +130,9 @@ class HttpOutput:
             self._client.close()
 
     def _batches(self, changes: Changes) -> Iterator[list[bytes]]:
-        messages = itertools.chain.from_iterable(self._encoder.messages(table) for table in changes.tables())
+        messages = itertools.chain.from_iterable(
+            records_that_fit(table, self._encoder.messages, self._left_out) for table in changes.tables()
+        )
         while batch := list(itertools.islice(messages, self._options.max_batch_records)):
             yield batch
 
@@ -144,6 +166,8 @@ class HttpOutput:
         if answer.is_server_error or answer.status_code in _MAY_PASS:
             asked = answer.headers.get("Retry-After", "")
             return TransientConnectorFailure(text), float(asked) if asked.isdigit() else 0.0
+        if answer.status_code in _OF_CONTENT:
+            raise _ContentFailure(text)
         raise ConnectorFailure(f"{text}. The changes were not taken; check the URL, the headers and the format.")
 
     @property

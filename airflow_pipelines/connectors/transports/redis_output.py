@@ -17,6 +17,7 @@ from airflow_pipelines.connectors.definition import Guarantee, OutputContext, Ou
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
+from airflow_pipelines.connectors.left_out import RowProblem, key_alone, parts_that_fit, problems_of, refusing
 from airflow_pipelines.engine.arrow import WEIGHT
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class RedisOutput:
             for table in changes.tables():
                 if count:
                     self._execute(commands)
-                for key, row in self._rows(table):
+                for key, row in self._fitting(table):
                     size += self._put(commands, key, row)
                     count += 1
             commands.hset(self._steps_key, mapping={"step": step, "epoch": 0 if fence is None else fence.epoch})
@@ -157,6 +158,18 @@ class RedisOutput:
         if fields:
             commands.hset(key, mapping=fields)
         return len(key) + sum(len(name) + len(text) for name, text in fields.items())
+
+    def _fitting(self, changes: pa.Table) -> Iterator[tuple[str, str | None]]:
+        """The same for all changes that there are texts of. A row that goes is found by its key, whatever else it has."""
+
+        def refuse(change: pa.Table, problem: RowProblem) -> pa.Table | None:
+            is_delete = change.num_rows == 1 and change.column(WEIGHT)[0].as_py() < 0
+            return key_alone(change, self._context.key) if is_delete else leave_out(change, problem)
+
+        encoded = problems_of(lambda rows: list(self._rows(rows)))
+        leave_out = refusing(encoded, self._context.left_out)
+        for part in parts_that_fit(changes, encoded, refuse):
+            yield from part
 
     def _rows(self, changes: pa.Table) -> Iterator[tuple[str, str | None]]:
         """Each row's key, and the row as JSON, or None for one that goes. The old row of an update is none."""

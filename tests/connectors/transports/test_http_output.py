@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
+from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.connectors.definition import PipelineReference
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports import http_output
@@ -80,8 +82,9 @@ def declared(url: str, format_name: str = "json", format_config: Any = None, **o
     return Connector("v", "o", ConnectorDirection.OUTPUT, "http_output", config, format_name, format_config or {})
 
 
-def output(server: Server, **parts: Any) -> HttpOutput:
-    sink = open_output(declared(server.url, **parts), PEOPLE, NO_REFERENCES, PipelineReference("p", "test"))
+def output(server: Server, left_out: LeftOutRows | None = None, **parts: Any) -> HttpOutput:
+    pipeline = PipelineReference("p", "test")
+    sink = open_output(declared(server.url, **parts), PEOPLE, NO_REFERENCES, pipeline, left_out=left_out)
     assert isinstance(sink, HttpOutput)
     sink.open(resumed=False)
     return sink
@@ -133,6 +136,23 @@ def test_a_server_that_is_away(server: Server) -> None:
     with pytest.raises(TransientConnectorFailure, match=r"http://127\.0\.0\.1:9/x cannot be reached"):
         output(server).write(1, changes((1, "a", 1)))
     sink.close()
+
+
+@pytest.mark.parametrize("status", [413, 422])
+def test_what_a_server_does_not_take_of_a_request_is_left_out(server: Server, status: int) -> None:
+    # The three, the first, the other two, the second, the third.
+    server.answers = [(status, {}), (204, {}), (status, {}), (status, {})]
+    left_out = LeftOutRows()
+    sink = output(server, left_out=left_out)
+    assert sink.write(1, changes((1, "a", 1), (2, "b", 1), (3, "c", 1)))[0] == 2
+    assert [line["insert"]["id"] for line in server.lines()] == [1, 3]
+    (error,), count = left_out.take()
+    assert count == 1
+    assert error.message.startswith('record {"insert":{"id":2,"name":"b"}}: http_output: http://127.0.0.1:')
+    assert f"answered {status}" in error.message
+    server.answers = [(status, {})]
+    with pytest.raises(ConnectorFailure, match=f"answered {status} .*The output ends"):
+        output(server, left_out=LeftOutRows((), OnError.STOP)).write(2, changes((4, "d", 1)))
 
 
 def test_what_a_server_refuses_ends_the_output(server: Server) -> None:

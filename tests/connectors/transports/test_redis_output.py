@@ -13,6 +13,7 @@ import redis
 from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, OutputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.definition import PipelineReference
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.validation import validate
@@ -20,6 +21,7 @@ from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
+from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation
 from tests.fixtures.redis import RedisServer
 
@@ -57,6 +59,32 @@ def client(redis_server: RedisServer, redis_url: str) -> redis.Redis:
 def values(client: redis.Redis) -> dict[str, Any]:
     keys = sorted(key for key in client.scan_iter() if not key.startswith("airflow_pipelines:"))
     return {key: json.loads(str(client.get(key))) for key in keys}
+
+
+def test_a_row_without_a_text_is_left_out(client: redis.Redis, redis_url: str) -> None:
+    view = relation(col("id", "BIGINT"), col("name", "VARCHAR"), name="totals")
+    config = {"connection_string": redis_url}
+    connector = Connector("totals", "out", ConnectorDirection.OUTPUT, "redis_output", config, options={"index": "by_id"})
+    left_out = LeftOutRows(("id",))
+    output = open_output(connector, view, NO_REFERENCES, PipelineReference("0190-1", "p"), key=("id",), left_out=left_out)
+    output.open(False)
+
+    def write(number: int, *rows: tuple[int, str | bytes, int]) -> int:
+        ids, names, weights = zip(*rows, strict=True)
+        columns = [pa.array(ids, pa.int64()), texts(names), pa.array(weights, pa.int64())]
+        return output.write(number, ChangesInMemory(pa.table(columns, names=["id", "name", WEIGHT]), ("id",)))[0]
+
+    assert write(1, (1, "a", 1), (2, b"\xff", 1), (3, "c", 1)) == 2
+    assert [error.message.partition(":")[0] for error in left_out.take()[0]] == ["row (id = 2)"]
+    assert values(client) == {"1": {"id": 1, "name": "a"}, "3": {"id": 3, "name": "c"}}
+    # Of an update the old row goes; one that was left out goes without a word.
+    write(2, (1, "a", -1), (1, b"\xff", 1), (2, b"\xff", -1), (3, "c", -1), (3, "d", 1))
+    assert left_out.take()[1] == 1
+    assert values(client) == {"3": {"id": 3, "name": "d"}}
+    write(3, (1, b"\xff", -1), (1, "e", 1))
+    assert left_out.take()[1] == 0
+    assert values(client) == {"1": {"id": 1, "name": "e"}, "3": {"id": 3, "name": "d"}}
+    output.close()
 
 
 def test_keys_follow_the_view(client: redis.Redis, redis_url: str) -> None:

@@ -27,12 +27,14 @@ class _Encoding:
     :param fields: of a record, with the column of each
     :param records: makes of the values of some columns what a record holds
     :param schema: as fastavro has it
+    :param narrow: the columns that are of 32 bits in it, which fastavro takes any number for
     :param head: what stands before a record
     """
 
     fields: Sequence[tuple[str, str]]
     records: Mapping[str, Record]
     schema: Schema
+    narrow: Sequence[str]
     head: bytes
 
     def encoded(self, row: dict[str, Any]) -> bytes:
@@ -40,6 +42,11 @@ class _Encoding:
 
         :raises FormatFailure: when the schema does not take its values
         """
+        for name in self.narrow:
+            if isinstance(row[name], int) and not -(2**31) <= row[name] < 2**31:
+                raise FormatFailure(
+                    f"a row does not fit into the schema of format 'avro': {row[name]} of column {name!r} is no int of 32 bits"
+                )
         stream = io.BytesIO()
         stream.write(self.head)
         changed = {name: make(row[name]) for name, make in self.records.items() if row[name] is not None}
@@ -111,7 +118,8 @@ class AvroEncodings:
         head = b"" if self._options.skip_schema_id else struct.pack(">bI", 0, number)
         fields = self._fields(schema, columns)
         records = {column: self._records[column] for _, column in fields if column in self._records}
-        return _Encoding(fields, records, schema, head)
+        narrow = [column for (_, column), each in zip(fields, schema["fields"], strict=True) if _is_narrow(each["type"])]
+        return _Encoding(fields, records, schema, narrow, head)
 
     def _fields(self, schema: Schema, columns: Sequence[str]) -> list[tuple[str, str]]:
         names = {name.lower(): name for name in columns}
@@ -123,6 +131,17 @@ class AvroEncodings:
             listed = ", ".join(repr(name) for name in unknown)
             raise FormatFailure(f"option 'schema' of format 'avro' has fields that the view does not have: {listed}")
         return [(name, column) for name, column in fields if column is not None]
+
+
+def _is_narrow(kind: Schema) -> bool:
+    """Whether the integers of a field are of 32 bits."""
+    members = kind if isinstance(kind, list) else [kind]
+    plain = {member if isinstance(member, str) else member["type"] for member in members if _is_plain(member)}
+    return "int" in plain and not plain & {"long", "float", "double"}
+
+
+def _is_plain(kind: Schema) -> bool:
+    return isinstance(kind, str) or (isinstance(kind.get("type"), str) and "logicalType" not in kind)
 
 
 def avro_changes(schema: RelationSchema, options: AvroOptions, key: Sequence[str]) -> RegisteredChanges:

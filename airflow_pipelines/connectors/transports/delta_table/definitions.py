@@ -45,7 +45,7 @@ def _check_output(options: DeltaOutputOptions, declared: Declared) -> None:
 def _open_output(options: DeltaOutputOptions, context: OutputContext) -> OutputTransport:
     from airflow_pipelines.connectors.transports.delta_table.output import DeltaTableOutput
 
-    return DeltaTableOutput(options, context.schema, context.key, context.writer, context.fence)
+    return DeltaTableOutput(options, context.schema, context.key, context.writer, context.fence, context.left_out)
 
 
 DELTA_TABLE_OUTPUT: Final = OutputDefinition(

@@ -6,6 +6,7 @@ import re
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 
+_REFUSED_ROWS = "failed validation check"
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _DENIED = re.compile(
     r"(?i)denied|forbidden|unauthori[sz]ed|signature|credential|InvalidAccessKey|permission|status\D{0,30}40[13]\b"
@@ -32,6 +33,15 @@ def is_missing(error: BaseException) -> bool:
 def is_denied(error: BaseException) -> bool:
     """Whether an error says that the store refuses whoever asks."""
     return isinstance(error, PermissionError) or _DENIED.search(str(error)) is not None
+
+
+def is_of_store(error: BaseException) -> bool:
+    """Whether an error is that of the place where the table is, whatever is written."""
+    text = str(error)
+    if _REFUSED_ROWS in text:
+        # It shows some of them, which may say anything.
+        return False
+    return is_denied(error) or is_missing(error) or any(pattern.search(text) for pattern in (_FULL, _UNREACHABLE))
 
 
 def failure(what: str, error: BaseException) -> ConnectorFailure:

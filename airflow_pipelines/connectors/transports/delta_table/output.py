@@ -9,13 +9,14 @@ from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.left_out import FittingChanges, LeftOutRows
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.beginning import first_version, next_version
-from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words
+from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words, is_of_store
 from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger, NotToBeTakenBackError
 from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
@@ -27,6 +28,7 @@ from airflow_pipelines.connectors.transports.delta_table.step_writers import (
     StepWriter,
     Written,
 )
+from airflow_pipelines.connectors.transports.delta_table.trial import TrialTable
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.connectors.transports.lake.output_options import Contents
@@ -44,7 +46,13 @@ class DeltaTableOutput:
     """An output whose table says which steps it has."""
 
     def __init__(
-        self, options: DeltaOutputOptions, schema: RelationSchema, key: tuple[str, ...], owner: str, fence: Fence | None = None
+        self,
+        options: DeltaOutputOptions,
+        schema: RelationSchema,
+        key: tuple[str, ...],
+        owner: str,
+        fence: Fence | None = None,
+        left_out: LeftOutRows | None = None,
     ) -> None:
         """Make an output that is not open yet.
 
@@ -53,11 +61,13 @@ class DeltaTableOutput:
         :param key: the columns of the connector's index; empty without one
         :param owner: names the output among all that may write the table, also under another name of the pipeline
         :param fence: the epoch of the run that writes; None where there is no other
+        :param left_out: gets the rows that the table does not take; None where nobody asks for them
         """
         self._options = options
         self._columns = schema.columns
         self._key = key
         self._fence = fence
+        self._left_out = left_out or LeftOutRows(key)
         self._owner = owner
         self._ledger: Ledger | None = None
         self._table: DeltaTable | None = None
@@ -152,11 +162,27 @@ class DeltaTableOutput:
         if step <= self._step:
             return 0, 0
         try:
-            written = self._committed(step, changes)
+            try:
+                written = self._committed(step, changes)
+            except (DeltaError, ValueError) as error:
+                if isinstance(error, TableNotFoundError | CommitFailedError) or is_of_store(error):
+                    raise
+                # Maybe it is some of the rows that the table does not take.
+                written = self._committed_what_fits(step, changes)
         except (DeltaError, OSError, ValueError) as error:
             raise failure(self._what("write"), error) from error
         self._step = step
         return written.records, written.size_bytes
+
+    def _committed_what_fits(self, step: int, changes: Changes) -> Written:
+        """Commit a step without the rows that the table does not take."""
+        table, _, writer = self._opened()
+        trial = TrialTable(table, writer.rows)
+        try:
+            fitting = FittingChanges(changes, trial.check, self._left_out)
+        finally:
+            trial.close()
+        return self._committed(step, fitting)
 
     def _committed(self, step: int, changes: Changes) -> Written:
         """Commit a step, again and again while commits of others come between."""

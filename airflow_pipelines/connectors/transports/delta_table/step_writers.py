@@ -52,6 +52,12 @@ class StepWriter(Protocol):
         :param properties: makes what goes with the commit
         """
 
+    def rows(self, changes: pa.Table) -> pa.Table:
+        """What is to be in the table of some changes.
+
+        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        """
+
 
 class ChangeLogWriter:
     """Appends each change as a row.
@@ -70,6 +76,10 @@ class ChangeLogWriter:
         self.log.last_ts = logged.last_ts
         return Written(logged.records, logged.size_bytes)
 
+    def rows(self, changes: pa.Table) -> pa.Table:
+        """All of them."""
+        return self.log.rows(changes)
+
 
 class _MergedWriter:
     """What both ways to keep a table equal to a view do with changes that only add rows."""
@@ -77,6 +87,10 @@ class _MergedWriter:
     def __init__(self, columns: Sequence[Column], schema: pa.Schema) -> None:
         self._columns = columns
         self.table_schema = schema
+
+    def rows(self, changes: pa.Table) -> pa.Table:
+        """The rows that come."""
+        return table_rows(changes, self._columns, self.table_schema).filter(pc.greater(changes.column(WEIGHT), 0))
 
     def _append(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
         records = size = 0
@@ -134,7 +148,7 @@ class MergedByKeyWriter(_MergedWriter):
 
     def _source(self, changes: Changes) -> pa.Table:
         """One row for each key that changed: the new one, or the old one of a key that has none any more."""
-        parts = []
+        parts = [self.table_schema.append(pa.field(_ACTION, pa.string())).empty_table()]
         for rows in changes.tables():
             comes = pc.greater(rows.column(WEIGHT), 0)
             kept = pc.or_(pc.invert(rows.column(UPDATE)), comes)

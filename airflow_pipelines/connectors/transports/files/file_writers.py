@@ -15,6 +15,7 @@ from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.definition import Encoder
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.left_out import LeftOutRows, parts_that_fit, problems_of, records_that_fit
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.engine.arrow import WEIGHT
@@ -82,7 +83,11 @@ class FileLimits:
 
 
 def text_files(
-    encoding: CsvOptions | JsonOptions, new_encoder: Callable[[], Encoder], compression: Compression, limits: FileLimits
+    encoding: CsvOptions | JsonOptions,
+    new_encoder: Callable[[], Encoder],
+    compression: Compression,
+    limits: FileLimits,
+    left_out: LeftOutRows,
 ) -> FileKind:
     """Files with a line for each change, or with arrays of changes.
 
@@ -90,29 +95,40 @@ def text_files(
     :param new_encoder: makes what writes the changes of one file
     :param compression: of the files
     :param limits: when they are full
+    :param left_out: gets the rows that the format cannot write
     """
     ending = ("csv" if isinstance(encoding, CsvOptions) else "json") + _ENDINGS.get(compression, "")
     size = encoding.buffer_size_records if isinstance(encoding, JsonOptions) and encoding.array else None
-    return FileKind(ending, lambda file: _TextFile(file, new_encoder(), size, compression, limits))
+    return FileKind(ending, lambda file: _TextFile(file, new_encoder(), size, compression, limits, left_out))
 
 
-def parquet_files(schema: RelationSchema, limits: FileLimits) -> FileKind:
+def parquet_files(schema: RelationSchema, limits: FileLimits, left_out: LeftOutRows) -> FileKind:
     """Parquet files with a column that says what each change does.
 
     :param schema: of the view
     :param limits: when they are full
+    :param left_out: gets the rows that such files cannot have
     """
-    return FileKind("parquet", lambda file: _ParquetFile(file, schema, limits))
+    return FileKind("parquet", lambda file: _ParquetFile(file, schema, limits, left_out))
 
 
 class _TextFile:
-    def __init__(self, file: Any, encoder: Encoder, array_size: int | None, compression: Compression, limits: FileLimits) -> None:
+    def __init__(
+        self,
+        file: Any,
+        encoder: Encoder,
+        array_size: int | None,
+        compression: Compression,
+        limits: FileLimits,
+        left_out: LeftOutRows,
+    ) -> None:
         self.rows = 0
         self.size = 0
         self._file = file
         self._encoder = encoder
         self._array_size = array_size
         self._limits = limits
+        self._left_out = left_out
         is_plain = compression not in _ENDINGS
         self._stream = file if is_plain else pa.CompressedOutputStream(pa.PythonFile(_KeptOpen(file), mode="w"), compression.value)
 
@@ -125,7 +141,7 @@ class _TextFile:
         return (self._limits.rows or 1 << 30) - self.rows
 
     def add(self, changes: pa.Table) -> None:
-        messages = [message.rstrip(b"\n") for message in self._encoder.messages(changes)]
+        messages = [message.rstrip(b"\n") for message in records_that_fit(changes, self._encoder.messages, self._left_out)]
         size = self._array_size
         if size is not None:
             arrays = (messages[begin : begin + size] for begin in range(0, len(messages), size))
@@ -144,11 +160,12 @@ class _TextFile:
 
 
 class _ParquetFile:
-    def __init__(self, file: Any, schema: RelationSchema, limits: FileLimits) -> None:
+    def __init__(self, file: Any, schema: RelationSchema, limits: FileLimits, left_out: LeftOutRows) -> None:
         self.rows = 0
         self.size = 0
         self._file = file
         self._limits = limits
+        self._left_out = left_out
         self._columns = schema.columns
         self._schema = table_schema(schema.columns)
         self._writer = pq.ParquetWriter(_KeptOpen(file), self._schema.append(pa.field(OP_COLUMN, pa.string())), compression="zstd")
@@ -163,6 +180,12 @@ class _ParquetFile:
         return (self._limits.rows or 1 << 30) - self.rows
 
     def add(self, changes: pa.Table) -> None:
+        for plain in parts_that_fit(changes, problems_of(self._plain), self._left_out.add):
+            self._waiting.append(plain)
+            self.rows += plain.num_rows
+            self.size += plain.nbytes
+
+    def _plain(self, changes: pa.Table) -> pa.Table:
         comes = pc.greater(changes.column(WEIGHT), 0)
         ops = pc.if_else(comes, "i", "d")
         if UPDATE in changes.column_names:
@@ -170,13 +193,12 @@ class _ParquetFile:
             ops = pc.if_else(changes.column(UPDATE), "u", ops).filter(kept)
             changes = changes.filter(kept)
         plain = table_rows(changes, self._columns, self._schema)
-        self._waiting.append(plain.append_column(OP_COLUMN, ops))
-        self.rows += plain.num_rows
-        self.size += plain.nbytes
+        return plain.append_column(OP_COLUMN, ops)
 
     def finish(self) -> None:
         # One group of rows: what is in memory is bounded by the limits, and by what a step brings at a time.
-        self._writer.write_table(pa.concat_tables(self._waiting))
+        if self._waiting:
+            self._writer.write_table(pa.concat_tables(self._waiting))
         self._writer.close()
         self.size = _complete(self._file)
 

@@ -18,6 +18,7 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.left_out import LeftOutRows, records_that_fit
 from airflow_pipelines.connectors.transports.step_ends import StepEnds
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.private_files import make_output_file
@@ -44,6 +45,7 @@ class FileOutput:
         encoding: CsvOptions | JsonOptions,
         positions: Path | None = None,
         fence: Fence | None = None,
+        left_out: LeftOutRows | None = None,
     ) -> None:
         """Make an output that is not open yet.
 
@@ -51,10 +53,12 @@ class FileOutput:
         :param encoding: the options of its format
         :param positions: the file in the pipeline's storage that says where steps end; None for a pipeline without storage
         :param fence: the epoch of the run that writes; None where there is no other
+        :param left_out: gets the rows that the format cannot write; None where nobody asks for them
         """
         self._path = Path(path).expanduser().absolute()
         self._positions = positions
         self._fence = fence
+        self._left_out = left_out or LeftOutRows()
         self._ends = StepEnds(positions, None if fence is None else fence.epoch)
         self._encoding = encoding
         self._texts = _texts_of(encoding)
@@ -166,8 +170,9 @@ class FileOutput:
 
     def _appended(self, file: io.FileIO, changes: Changes) -> tuple[int, int]:
         records = size = 0
+        self._left_out.clear()
         for table in changes.tables():
-            texts = list(self._texts(table))
+            texts = list(records_that_fit(table, self._texts, self._left_out))
             records += len(texts)
             size += _append(file, self._framed(texts).encode())
         return records, size

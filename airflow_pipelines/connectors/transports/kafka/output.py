@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -13,8 +14,10 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
 from airflow_pipelines.connectors.formats.keyed_documents import KeyedDocuments
 from airflow_pipelines.connectors.formats.messages import MessageEncoder, WrittenMessage
+from airflow_pipelines.connectors.left_out import records_that_fit
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.options import KafkaOutputOptions
+from airflow_pipelines.connectors.transports.kafka.single_records import TOO_LARGE, SingleRecords
 from airflow_pipelines.kafka.problems import configuration, served
 from airflow_pipelines.kafka.properties import SHARED_PROPERTIES
 
@@ -30,7 +33,12 @@ _RENEWAL_S: Final = 3600.0
 _NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _OF_BOTH: Final = SHARED_PROPERTIES | {"bootstrap.servers", "log_level"}
 _FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
+Delivered: TypeAlias = Callable[["KafkaError | None", Message], None]
 _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE})
+
+
+class _TooLargeFailure(ConnectorFailure):
+    """A record, or some at once, are larger than the client or the topic takes."""
 
 
 class KafkaOutput:
@@ -44,6 +52,7 @@ class KafkaOutput:
         """
         self._options = options
         self._fence = context.fence
+        self._left_out = context.left_out
         self._headers: list[tuple[str, str | bytes | None]] = [(each.key, each.data) for each in options.headers]
         self._where = f"kafka_output {options.topic}"
         with failures_of_format(self._where):
@@ -55,6 +64,7 @@ class KafkaOutput:
         self._problems = connector_problems(self._where, options.bootstrap_servers)
         self._producer: Producer | None = None
         self._failed: KafkaError | None = None
+        self._more: dict[str, Any] = {}
 
     def open(self, resumed: bool) -> None:  # noqa: ARG002 - a topic goes on where it ends in any case
         """Connect, and look for the topic.
@@ -66,17 +76,74 @@ class KafkaOutput:
         self._find_topic(self._producer)
         self._open_format()
 
-    def write(self, step: int, changes: Changes) -> tuple[int, int]:  # noqa: ARG002 - the protocol's signature
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write a step's changes; they are in the topic when this returns.
 
         :returns: how many records and how many bytes were written
         :raises ConnectorFailure: when a broker refuses them
         :raises TransientConnectorFailure: when they cannot be written at the moment
         """
+        try:
+            producer = self._opened()
+            written = self._produce(producer, changes)
+            self._flush(producer)
+        except _TooLargeFailure:
+            return self._write_what_fits(step, changes)
+        return written
+
+    def _write_what_fits(self, step: int, changes: Changes) -> tuple[int, int]:
+        """Write a step that has records which are too large, without these. What was written of it before is written again."""
+        single = self._single(changes)
+        # Brokers refuse batches as a whole.
+        self._open_again({"batch.num.messages": 1})
+        records = size = 0
+        while True:
+            sent, bytes_of = self._round(step, single)
+            records, size = records + sent, size + bytes_of
+            if not single.has_found:
+                break
+        self._open_again({})
+        return records, size
+
+    def _round(self, step: int, single: SingleRecords) -> tuple[int, int]:  # noqa: ARG002 - a transaction has a step
+        """Send what is left of a step; those that are too large are known afterwards."""
         producer = self._opened()
-        written = self._produce(producer, changes)
+        written = self._send_single(producer, single, again=False)
         self._flush(producer)
         return written
+
+    def _single(self, changes: Changes) -> SingleRecords:
+        given = self._options.properties()
+        kind = given.get("compression.type", given.get("compression.codec", "none"))
+        return SingleRecords(changes, self._encoder, self._left_out, is_compressed=kind != "none")
+
+    def _send_single(self, producer: Producer, single: SingleRecords, *, again: bool) -> tuple[int, int]:
+        self._begin_step()
+        deadline = time.monotonic() + _STEP_S
+
+        def send(message: WrittenMessage, refused: Callable[[], None]) -> None:
+            def delivered(error: KafkaError | None, record: Message) -> None:
+                if error is not None and error.code() in _TOO_LARGE:
+                    refused()
+                else:
+                    self._delivered(error, record)
+
+            try:
+                self._send(producer, message, deadline, delivered)
+            except _TooLargeFailure:
+                refused()
+
+        with failures_of_format(self._where):
+            return single.send(send, again=again)
+
+    def _open_again(self, more: dict[str, Any]) -> None:
+        """Have another producer.
+
+        :param more: properties that it has besides
+        """
+        self.close()
+        self._more = more
+        self.open(True)
 
     def close(self) -> None:
         """Let go of the brokers; what was not acknowledged is not sent any more."""
@@ -88,9 +155,9 @@ class KafkaOutput:
                 served(lambda: producer.flush(0), self._problems)
 
     def _new_producer(self, own: dict[str, Any]) -> Producer:
-        config = configuration({"linger.ms": 5, **self._options.properties(), **own}, self._problems)
+        config = configuration({"linger.ms": 5, **self._options.properties(), **own, **self._more}, self._problems)
         try:
-            return Producer({**config, "on_delivery": self._delivered})
+            return Producer(config)
         except (KafkaException, ValueError, TypeError) as error:
             problem = error.args[0] if error.args else error
             text = problem.str() if isinstance(problem, KafkaError) else str(problem)
@@ -116,40 +183,49 @@ class KafkaOutput:
             self._encoder.open(self._options.topic)
 
     def _produce(self, producer: Producer, changes: Changes) -> tuple[int, int]:
-        if self._fence is not None:
-            self._fence.check()
-        self._failed = None
+        self._begin_step()
         records = size = 0
         deadline = time.monotonic() + _STEP_S
         with failures_of_format(self._where):
-            for message in (message for table in changes.tables() for message in self._encoder.messages(table)):
-                self._send(producer, message, deadline)
-                records += 1
-                size += len(message.key or b"") + len(message.value or b"")
+            for table in changes.tables():
+                for message in records_that_fit(table, self._encoder.messages, self._left_out):
+                    self._send(producer, message, deadline)
+                    records += 1
+                    size += message.size
         return records, size
 
-    def _send(self, producer: Producer, message: WrittenMessage, deadline: float) -> None:
+    def _begin_step(self) -> None:
+        if self._fence is not None:
+            self._fence.check()
+        self._failed = None
+
+    def _send(self, producer: Producer, message: WrittenMessage, deadline: float, delivered: Delivered | None = None) -> None:
         headers = [*self._headers, *message.headers] if message.headers else self._headers
         while True:
             try:
-                producer.produce(self._options.topic, message.value, message.key, headers=headers)
+                producer.produce(
+                    self._options.topic, message.value, message.key, headers=headers, on_delivery=delivered or self._delivered
+                )
                 return
             except BufferError as error:
                 served(lambda: producer.poll(_BUFFER_S), self._problems)
                 if self._failed is not None or self._problems.are_serious or time.monotonic() > deadline:
                     raise self._failure(self._failed) from error
             except KafkaException as error:
-                raise self._failure(error.args[0], len(message.value or b"")) from error
+                raise self._failure(error.args[0], message.size) from error
 
     def _flush(self, producer: Producer) -> None:
         self._settle(producer)
         if self._failed is not None or self._problems.fatal is not None:
             raise self._failure(self._failed)
 
-    def _settle(self, producer: Producer) -> None:
-        """Wait until it is known of each record whether it was written."""
+    def _settle(self, producer: Producer, is_lost: Callable[[], bool] = lambda: False) -> None:
+        """Wait until it is known of each record whether it was written.
+
+        :param is_lost: whether nothing more is written anyway
+        """
         deadline = time.monotonic() + _STEP_S
-        while served(lambda: producer.flush(_LOOK_S), self._problems):
+        while served(lambda: producer.flush(_LOOK_S), self._problems) and not is_lost():
             if self._problems.are_serious or time.monotonic() > deadline:
                 raise self._failure(self._failed)
 
@@ -164,11 +240,7 @@ class KafkaOutput:
                 "somebody makes it; if the name is wrong, correct 'topic' of the connector"
             )
         if error is not None and error.code() in _TOO_LARGE:
-            what = "a record" if size is None else f"a record of {size} bytes"
-            return ConnectorFailure(
-                f"{self._where}: {what} is larger than the client or the topic takes. Raise 'message.max.bytes' of the connector "
-                "and 'max.message.bytes' of the topic"
-            )
+            return _TooLargeFailure(f"{self._where}: {TOO_LARGE.format(size='?' if size is None else size)}")
         return self._problems.failure(error)
 
     def _opened(self) -> Producer:
@@ -276,18 +348,52 @@ class TransactionalKafkaOutput(KafkaOutput):
         :raises ConnectorFailure: when a broker refuses them, or another run of the output has begun
         :raises TransientConnectorFailure: when they cannot be written, or it is not known whether they were
         """
-        producer = self._opened()
         try:
+            producer = self._opened()
             producer.begin_transaction()
             written = self._produce(producer, changes)
-            self._settle(producer)
-            if self._failed is not None and self._failed.code() in _TOO_LARGE:
+            self._settle(producer, self._is_too_large)
+            if self._is_too_large():
                 raise self._failure(self._failed)
             # Whatever else went wrong with a record fails the transaction, which says why.
             self._commit(producer, step)
-        except KafkaException as error:
+        except (KafkaException, ConnectorFailure) as error:
+            if isinstance(error, _TooLargeFailure) or self._has_too_large():
+                return self._write_what_fits(step, changes)
+            if isinstance(error, ConnectorFailure):
+                raise
             raise self._failure(error.args[0]) from error
         return written
+
+    def _has_too_large(self) -> bool:
+        """Whether a transaction fails because of a record that is too large: the client says at first only that it fails."""
+        producer = self._producer
+        if producer is not None:
+            with suppress(KafkaException, SystemError):
+                served(lambda: producer.flush(_LOOK_S), self._problems)
+        return self._is_too_large()
+
+    def _is_too_large(self) -> bool:
+        return self._failed is not None and self._failed.code() in _TOO_LARGE
+
+    def _round(self, step: int, single: SingleRecords) -> tuple[int, int]:
+        producer = self._opened()
+        try:
+            producer.begin_transaction()
+            written = self._send_single(producer, single, again=True)
+            self._settle(producer, lambda: single.has_found)
+            if not single.has_found:
+                self._commit(producer, step)
+                return written
+        except (KafkaException, ConnectorFailure) as error:
+            self._has_too_large()
+            if isinstance(error, ConnectorFailure) and not single.has_found:
+                raise
+            if not single.has_found:
+                raise self._failure(error.args[0]) from error
+        # One record that was not taken is enough for the transaction to fail.
+        self._open_again(self._more)
+        return 0, 0
 
     def close(self) -> None:
         """Let go of the brokers; what was not committed is taken back."""

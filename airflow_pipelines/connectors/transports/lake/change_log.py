@@ -34,19 +34,35 @@ class ChangeLog:
 
         :param changes: those of the step
         """
-        return LoggedChanges(self.table_schema, self._as_rows, changes, max(self.last_ts + 1, time.time_ns() // 1000))
+        return LoggedChanges(self.table_schema, self.rows, changes, max(self.last_ts + 1, time.time_ns() // 1000))
+
+    def rows(self, changes: pa.Table, first: int = 0) -> pa.Table:
+        """Changes as rows of the log.
+
+        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        :param first: the number of the first change
+        """
+        comes = pc.greater(changes.column(WEIGHT), 0)
+        ops = pc.if_else(comes, "i", "d")
+        if UPDATE in changes.column_names:
+            # Whoever has the key needs the new row only.
+            kept = pc.or_(pc.invert(changes.column(UPDATE)), comes)
+            ops = pc.if_else(changes.column(UPDATE), "u", ops).filter(kept)
+            changes = changes.filter(kept)
+        numbers = pa.array(np.arange(first, first + changes.num_rows))
+        return pa.Table.from_arrays([*self._as_rows(changes).columns, ops, numbers], schema=self.table_schema)
 
 
 class LoggedChanges:
     """The rows of one step, which are made while they are read.
 
     :param schema: of the table
-    :param as_rows: makes rows of the table of rows of the view
+    :param as_rows: makes rows of the log of changes and the number of the first one
     :param changes: those of the step
     :param first: the number of the first change
     """
 
-    def __init__(self, schema: pa.Schema, as_rows: Callable[[pa.Table], pa.Table], changes: Changes, first: int) -> None:
+    def __init__(self, schema: pa.Schema, as_rows: Callable[[pa.Table, int], pa.Table], changes: Changes, first: int) -> None:
         self._schema = schema
         self._as_rows = as_rows
         self._changes = changes
@@ -65,19 +81,7 @@ class LoggedChanges:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         for rows in self._changes.tables():
-            logged = self._logged(rows)
+            logged = self._as_rows(rows, self._first + self.records)
             self.records += logged.num_rows
             self.size_bytes += logged.nbytes
             yield from logged.to_batches()
-
-    def _logged(self, rows: pa.Table) -> pa.Table:
-        comes = pc.greater(rows.column(WEIGHT), 0)
-        ops = pc.if_else(comes, "i", "d")
-        if UPDATE in rows.column_names:
-            # Whoever has the key needs the new row only.
-            kept = pc.or_(pc.invert(rows.column(UPDATE)), comes)
-            ops = pc.if_else(rows.column(UPDATE), "u", ops).filter(kept)
-            rows = rows.filter(kept)
-        first = self._first + self.records
-        numbers = pa.array(np.arange(first, first + rows.num_rows))
-        return pa.Table.from_arrays([*self._as_rows(rows).columns, ops, numbers], schema=self._schema)

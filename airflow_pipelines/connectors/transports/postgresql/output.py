@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -14,12 +14,25 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
 from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.left_out import RowProblem, key_alone, problems_of
 from airflow_pipelines.connectors.transports.postgresql.copy_texts import lines, texts_for
 from airflow_pipelines.connectors.transports.postgresql.names import quoted
 from airflow_pipelines.connectors.transports.postgresql.options import OutputMode, PostgresOutputOptions
-from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions, break_off
+from airflow_pipelines.connectors.transports.postgresql.sessions import (
+    Sessions,
+    break_off,
+    column_of,
+    is_of_rows,
+    may_pass_after_others,
+)
 from airflow_pipelines.connectors.transports.postgresql.step_table import StepTable
 from airflow_pipelines.connectors.transports.postgresql.target_table import TargetColumn, TargetTable
+from airflow_pipelines.connectors.transports.postgresql.what_fits import (
+    PassingRowProblem,
+    rows_that_come,
+    rows_that_go,
+    write_what_fits,
+)
 from airflow_pipelines.engine.arrow import WEIGHT
 
 _NAME: Final = "postgres_output"
@@ -106,10 +119,74 @@ class PostgresOutput:
         with self._sessions.failures(f"cannot write step {step}"), connection.transaction():
             if not steps.keep(connection, step):
                 raise ConnectorFailure(f"{_NAME}: a later run of the pipeline writes {self._options.table}; this one ends.")
-            written = self._logged(connection, step, changes) if self._is_log else self._merged(connection, changes)
+            try:
+                written = self._put(connection, step, changes.tables())
+            except (psycopg.Error, RowProblem) as error:
+                if isinstance(error, psycopg.Error) and not is_of_rows(error):
+                    raise
+                written = self._put_what_fits(connection, step, changes)
             if fence is not None:
                 fence.check()
             return written
+
+    def _put(self, connection: psycopg.Connection[Any], step: int, tables: Iterable[pa.Table]) -> tuple[int, int]:
+        """Write changes as a whole, or nothing of them."""
+        with connection.transaction():
+            written = self._logged(connection, step, tables) if self._is_log else self._merged(connection, tables)
+            # What a constraint has against a row is to be known before the end of the transaction, also where it is deferred.
+            connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            return written
+
+    def _put_what_fits(self, connection: psycopg.Connection[Any], step: int, changes: Changes) -> tuple[int, int]:
+        """Write a step of which some changes do not fit, without these."""
+        # Rows that go first: others may need what they let go of.
+        phases: list[Iterable[pa.Table]] = [map(of_phase, changes.tables()) for of_phase in (rows_that_go, rows_that_come)]
+        if self._is_log:
+            phases = [changes.tables()]
+        count = size = 0
+        for tables in phases:
+            records, written = write_what_fits(tables, lambda part: self._put_part(connection, step, part), self._context.left_out)
+            count, size = count + records, size + written
+        return count, size
+
+    def _put_part(self, connection: psycopg.Connection[Any], step: int, part: pa.Table) -> tuple[int, int]:
+        """Write some changes.
+
+        :raises RowProblem: when the table does not take all of them; nothing of them is written
+        """
+        try:
+            return self._put_staged(connection, step, part)
+        except (psycopg.Error, RowProblem) as error:
+            problem = self._problem(error)
+        if self._is_log or part.num_rows > 1 or part.column(WEIGHT)[0].as_py() > 0:
+            raise problem
+        # A row is found by its key, whatever else it has; one whose key the table cannot have is not in it.
+        try:
+            return self._put_staged(connection, step, key_alone(part, self._context.key))
+        except (RowProblem, psycopg.DataError):
+            return 0, 0
+        except psycopg.Error as error:
+            raise self._problem(error) from error
+
+    def _put_staged(self, connection: psycopg.Connection[Any], step: int, part: pa.Table) -> tuple[int, int]:
+        if not self._is_log:
+            # It has what the part before was.
+            connection.execute(f"TRUNCATE {_STAGE}".encode())
+        return self._put(connection, step, [part])
+
+    def _problem(self, error: psycopg.Error | RowProblem) -> RowProblem:
+        """Why rows do not fit.
+
+        :raises psycopg.Error: when it is not them that something is wrong with
+        """
+        if isinstance(error, RowProblem):
+            return error
+        if not is_of_rows(error):
+            raise error
+        column = column_of(error)
+        where = "" if column is None else f"column {column!r}: "
+        made = PassingRowProblem if may_pass_after_others(error) else RowProblem
+        return made(where + self._sessions.reason(error))
 
     @property
     def _is_log(self) -> bool:
@@ -139,24 +216,24 @@ class PostgresOutput:
             f"FROM {table.sql} WITH NO DATA".encode()
         )
 
-    def _logged(self, connection: psycopg.Connection[Any], step: int, changes: Changes) -> tuple[int, int]:
+    def _logged(self, connection: psycopg.Connection[Any], step: int, tables: Iterable[pa.Table]) -> tuple[int, int]:
         own = [self._options.cdc_op_column, self._options.cdc_ts_column]
         names = ", ".join(quoted(name) for name in (*own, *(column.name for column in self._columns)))
         table = self._table.sql if self._table is not None else ""
         count = size = 0
         with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN".encode()) as copy:
-            for operations, texts in self._rows(changes):
+            for operations, texts in map(problems_of(self._texts), tables):
                 numbers = pa.array([str(step)], pa.string()).take(pa.array([0] * len(operations), pa.int32()))
                 data = lines([operations, numbers, *texts])
                 copy.write(data)
                 count, size = count + len(operations), size + len(data)
         return count, size
 
-    def _merged(self, connection: psycopg.Connection[Any], changes: Changes) -> tuple[int, int]:
+    def _merged(self, connection: psycopg.Connection[Any], tables: Iterable[pa.Table]) -> tuple[int, int]:
         count = size = 0
         seen: set[str] = set()
         with connection.cursor() as cursor, cursor.copy(f"COPY {_STAGE} FROM STDIN".encode()) as copy:
-            for operations, texts in self._rows(changes):
+            for operations, texts in map(problems_of(self._texts), tables):
                 data = lines([operations, *texts])
                 copy.write(data)
                 count, size = count + len(operations), size + len(data)
@@ -171,21 +248,20 @@ class PostgresOutput:
             raise self._not_unique() from error
         return count, size
 
-    def _rows(self, changes: Changes) -> Iterator[tuple[pa.Array, list[pa.Array]]]:
+    def _texts(self, found: pa.Table) -> tuple[pa.Array, list[pa.Array]]:
         """What happens to each row, and the texts of its columns. An update is its new row."""
-        for found in changes.tables():
-            rows = found.combine_chunks()
-            if UPDATE in rows.column_names:
-                replaced = pc.and_(rows.column(UPDATE), pc.less(rows.column(WEIGHT), 0))
-                rows = rows.filter(pc.invert(replaced)).combine_chunks()
-            goes = pc.less(rows.column(WEIGHT), 0)
-            comes = pc.if_else(rows.column(UPDATE), _UPDATE, _INSERT) if UPDATE in rows.column_names else _INSERT
-            operations = pc.if_else(goes, _DELETE, comes)
-            texts = [
-                texts_for(target.type)(_one_array(rows.column(name)))
-                for name, target in zip(self._context.schema.column_names, self._columns, strict=True)
-            ]
-            yield _one_array(operations), texts
+        rows = found.combine_chunks()
+        if UPDATE in rows.column_names:
+            replaced = pc.and_(rows.column(UPDATE), pc.less(rows.column(WEIGHT), 0))
+            rows = rows.filter(pc.invert(replaced)).combine_chunks()
+        goes = pc.less(rows.column(WEIGHT), 0)
+        comes = pc.if_else(rows.column(UPDATE), _UPDATE, _INSERT) if UPDATE in rows.column_names else _INSERT
+        operations = pc.if_else(goes, _DELETE, comes)
+        texts = [
+            texts_for(target.type)(_one_array(rows.column(name)))
+            for name, target in zip(self._context.schema.column_names, self._columns, strict=True)
+        ]
+        return _one_array(operations), texts
 
     def _statements(self) -> Sequence[tuple[str, str]]:
         """What is done with the staged rows, in order: the operations that it is done for, and the statement."""

@@ -34,6 +34,9 @@ _SETTINGS: Final = {
 _KEEPALIVE: Final = {"keepalives_idle": "20", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
 _TRANSIENT: Final = ("08", "53", "57", "40", "55006", "55P03")
 """The beginnings of codes of errors that go away by themselves: a lost connection, a server that starts or is full, a conflict."""
+_OF_ROWS: Final = ("22", "23", "44", "54", "P0001")
+"""The beginnings of codes of errors that are those of a row: its values, a constraint, a partition or a limit that it does not fit,
+and what a trigger of the table has against it."""
 
 
 class Sessions:
@@ -105,11 +108,18 @@ class Sessions:
         :param doing: what cannot be done
         :param error: what the client library says
         """
+        return f"{self._transport}: {doing} ({self.server}): {self.reason(error)}"
+
+    def reason(self, error: psycopg.Error) -> str:
+        """What the server says, without the password, and what to do.
+
+        :param error: what the client library raised
+        """
         text = " ".join((error.diag.message_primary or str(error)).split())
         detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
         said = self._redacted(text + detail)
         end = "" if said.endswith("?") else "."
-        return f"{self._transport}: {doing} ({self.server}): {said}{end}{_advice(error, text)}"
+        return f"{said}{end}{_advice(error, text)}"
 
     def _redacted(self, text: str) -> str:
         try:
@@ -163,6 +173,33 @@ def is_transient(error: psycopg.Error) -> bool:
         refused = re.search(r"authentication failed|no password supplied|does not exist|no pg_hba|certificate|SSL", str(error))
         return isinstance(error, psycopg.OperationalError) and refused is None
     return state.startswith(_TRANSIENT)
+
+
+def is_of_rows(error: psycopg.Error) -> bool:
+    """Whether an error is that of a row, so that the server takes the others.
+
+    :param error: what the client library raised
+    """
+    return (error.sqlstate or "").startswith(_OF_ROWS)
+
+
+def may_pass_after_others(error: psycopg.Error) -> bool:
+    """Whether the server may take the row after others were written: a key that another has or does not have yet, or a trigger.
+
+    :param error: one that :func:`is_of_rows`
+    """
+    return error.sqlstate in {"23503", "23505", "23P01", "P0001"}
+
+
+def column_of(error: psycopg.Error) -> str | None:
+    """The column that an error is about, where the server says so.
+
+    :param error: what the client library raised
+    """
+    if error.diag.column_name:
+        return str(error.diag.column_name)
+    found = re.search(r"^COPY .*, line \d+, column (.+?)(?:: |$)", error.diag.context or "", re.MULTILINE | re.DOTALL)
+    return None if found is None else found[1]
 
 
 def _advice(error: psycopg.Error, text: str) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from airflow_pipelines.connectors.changes import ChangesInMemory
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.delta_table.output import DeltaTableOutput
 from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
 from airflow_pipelines.engine.schema import RelationSchema
@@ -35,10 +36,11 @@ def output(
     of: RelationSchema = PEOPLE,
     writer: str = WRITER,
     fence: Any = None,
+    left_out: LeftOutRows | None = None,
     **options: Any,
 ) -> DeltaTableOutput:
     """An output that is open."""
-    sink = DeltaTableOutput(DeltaOutputOptions.model_validate({"uri": str(path), **options}), of, key, writer, fence)
+    sink = DeltaTableOutput(DeltaOutputOptions.model_validate({"uri": str(path), **options}), of, key, writer, fence, left_out)
     sink.open(resumed)
     return sink
 

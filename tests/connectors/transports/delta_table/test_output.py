@@ -19,6 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, Rewindable, TransientConnectorFailure
+from airflow_pipelines.connectors.common_options import OnError
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.delta_table.output import DeltaTableOutput
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from airflow_pipelines.program.column_types import ColumnType
@@ -50,6 +52,56 @@ def test_change_log_with_an_index_has_one_row_for_an_update(tmp_path: Path) -> N
     sink.write(2, changes((1, "a", -1), (1, "c", 1), (2, "b", -1), (3, "d", 1), key=("id",)))
     table = DeltaTable(str(tmp_path / "log")).to_pyarrow_table().sort_by("seq").to_pylist()
     assert [(row["id"], row["name"], row["op"]) for row in table[2:]] == [(1, "c", "u"), (2, "b", "d"), (3, "d", "i")]
+
+
+def _constrained(path: Path, *more: pa.Field) -> None:
+    """A table that does not take all rows."""
+    fields = [pa.field("id", pa.int64()), pa.field("name", pa.string(), nullable=False), *more]
+    table = DeltaTable.create(str(path), pa.schema(fields))
+    table.alter.add_constraint({"few": "id < 100"})
+    table.alter.add_constraint({"plain": "name != 'odd'"})
+
+
+BAD = [(100, "b", 1), (2, None, 1), (3, "odd", 1)]
+REASONS = [
+    "row (id = 100): it violates constraint 'few' of the table: id < 100",
+    "row (id = 2): column 'name' must not be NULL in the table",
+    "row (id = 3): it violates constraint 'plain' of the table: name != 'odd'",
+]
+
+
+@pytest.mark.parametrize("is_log", [True, False], ids=["log", "merged"])
+def test_rows_that_the_table_does_not_take_are_left_out(tmp_path: Path, is_log: bool) -> None:
+    log = [pa.field("__op", pa.string(), nullable=False), pa.field("__ts", pa.int64())] if is_log else []
+    _constrained(tmp_path / "t", *log)
+    left_out = LeftOutRows(("id",))
+    sink = (output if is_log else merged)(tmp_path / "t", key=("id",), left_out=left_out)
+    assert sink.write(1, changes((1, "a", 1), *BAD, (4, "d", 1), key=("id",)))[0] == 2
+    errors, count = left_out.take()
+    assert count == 3
+    assert sorted(error.message for error in errors) == sorted(REASONS)
+    assert [row[:2] for row in rows(tmp_path / "t")] == [(1, "a"), (4, "d")]
+    # Of an update the old row goes; the next step with the key is as any other.
+    sink.write(2, changes((1, "a", -1), (1, "odd", 1), (3, "odd", -1), (3, "c", 1), key=("id",)))
+    assert left_out.take()[1] == 1
+    sink.write(3, changes((1, "odd", -1), (1, "e", 1), key=("id",)))
+    assert left_out.take()[1] == 0
+    if is_log:
+        found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("__ts").to_pylist()
+        assert [(row["__op"], row["id"], row["name"]) for row in found[2:]] == [("d", 1, "a"), ("u", 3, "c"), ("u", 1, "e")]
+    else:
+        assert rows(tmp_path / "t") == [(1, "e"), (3, "c"), (4, "d")]
+    sink.write(4, changes((5, "odd", 1), key=("id",)))
+    assert left_out.take()[1] == 1
+    assert sink.committed_step() == 4
+
+
+def test_the_first_row_that_the_table_does_not_take_may_end_the_output(tmp_path: Path) -> None:
+    _constrained(tmp_path / "t")
+    sink = merged(tmp_path / "t", left_out=LeftOutRows((), OnError.STOP))
+    with pytest.raises(ConnectorFailure, match=r'row \(id = 100, name = "b"\): it violates constraint'):
+        sink.write(1, changes((1, "a", 1), (100, "b", 1)))
+    assert rows(tmp_path / "t") == []
 
 
 def test_order_goes_on_after_a_restart_even_when_the_clock_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +342,8 @@ def test_rewind_with_rows_of_others(tmp_path: Path) -> None:
     with pytest.raises(ConnectorFailure, match="others have written the table since: WRITE in version"):
         table.rewind(1)
     assert (9, "x") in rows(tmp_path / "t")
-    write_deltalake(str(tmp_path / "log"), pa.table({"id": [9], "name": ["x"], "__op": ["i"], "__ts": [0]}), mode="append")
+    others = pa.table({"id": [9], "name": ["x"], "__op": ["i"], "__ts": [0]})
+    write_deltalake(str(tmp_path / "log"), others, mode="append")
     log.rewind(1)
     # The steps come again, and a change log may have them twice.
     assert log.write(2, changes((2, "b", 1)))[0] == 1

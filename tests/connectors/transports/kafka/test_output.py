@@ -12,10 +12,12 @@ import pytest
 
 from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, ForgetsSteps, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
+from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.definition import Encoder
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.plain import CsvEncoder, JsonEncoder
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.kafka.definitions import KAFKA_OUTPUT
 from airflow_pipelines.engine.arrow import WEIGHT
 from tests.connectors.contexts import output_context
@@ -42,11 +44,19 @@ def added(*ids: int) -> ChangesInMemory:
 def write(kafka: Kafka) -> Iterator[Write]:
     outputs: list[Any] = []
 
-    def new(topic: str, *, key: tuple[str, ...] = (), encoder: Encoder | None = None, opens: bool = True, **options: Any) -> Any:
+    def new(
+        topic: str,
+        *,
+        key: tuple[str, ...] = (),
+        encoder: Encoder | None = None,
+        opens: bool = True,
+        left_out: LeftOutRows | None = None,
+        **options: Any,
+    ) -> Any:
         declared = {"topic": topic, "bootstrap.servers": kafka.address, **options}
         writes = encoder or JsonEncoder(JsonOptions())
         # Another writer for each topic, like another pipeline.
-        context = output_context(VIEW, key, new_encoder=lambda: writes, endpoint=f"v.{topic}")
+        context = output_context(VIEW, key, new_encoder=lambda: writes, endpoint=f"v.{topic}", left_out=left_out or LeftOutRows())
         output = KAFKA_OUTPUT.open(KAFKA_OUTPUT.options.model_validate(declared), context)
         outputs.append(output)
         if opens:
@@ -237,12 +247,49 @@ def test_wrong_credentials_and_brokers(kafka: Kafka, write: Write) -> None:
 @pytest.mark.parametrize("transactions", [True, False])
 def test_a_record_that_is_too_large_says_so(kafka: Kafka, write: Write, transactions: bool) -> None:
     topic = kafka.topic(max_message_bytes="1000")
-    output = write(topic, transactions=transactions)
+    output = write(topic, transactions=transactions, left_out=LeftOutRows((), OnError.STOP))
     output.write(1, added(1))
     with pytest.raises(ConnectorFailure, match=r"larger than .* the topic takes.*'max.message.bytes'") as caught:
         output.write(2, changes((2, "x" * 5000, 1)))
     assert not isinstance(caught.value, TransientConnectorFailure)
     assert ids(kafka, topic) == [1]
+
+
+@pytest.mark.core(slow_because="a producer is made for each round")
+@pytest.mark.parametrize(
+    ("transactions", "limits"),
+    [(True, {"max_message_bytes": "1000"}), (False, {"max_message_bytes": "1000"}), (True, {})],
+    ids=["transactions", "none", "of the client"],
+)
+def test_records_that_are_too_large_are_left_out(kafka: Kafka, write: Write, transactions: bool, limits: dict[str, str]) -> None:
+    topic = kafka.topic(**limits)
+    more = {} if limits else {"message.max.bytes": "1000"}
+    left_out = LeftOutRows(("id",))
+    output = write(topic, key=("id",), transactions=transactions, left_out=left_out, **more)
+    output.write(1, changes((1, "a", 1), (2, "b", 1), key=("id",)))
+    large = "x" * 5000
+    # Together they are larger than the topic takes, too.
+    others = [(number, "y" * 300, 1) for number in range(10, 30)]
+    given = output.write(2, changes((1, "a", -1), (1, large, 1), (2, "b", -1), (2, "c", 1), (3, large, 1), *others, key=("id",)))
+    errors, count = left_out.take()
+    assert [error.message.partition(":")[0] for error in errors] == ["row (id = 1)", "row (id = 3)"]
+    assert "larger than the client or the topic takes" in errors[0].message
+    assert count == 2
+    output.write(3, changes((1, large, -1), (1, "d", 1), key=("id",)))
+    found = [json.dumps(value) for value in values(kafka, topic)][2:]
+    expected = [
+        {"delete": {"id": 1, "name": "a"}},
+        {"update": {"id": 2, "name": "c"}},
+        *({"insert": {"id": number, "name": "y" * 300}} for number in range(10, 30)),
+        {"update": {"id": 1, "name": "d"}},
+    ]
+    if transactions:
+        assert found == [json.dumps(value) for value in expected]
+        assert given[0] == 22
+        assert output.committed_step() == 3
+    else:
+        # What was written before it was known may come again.
+        assert set(found) == {json.dumps(value) for value in expected}
 
 
 @pytest.mark.core(slow_because="a broker is stopped and started")

@@ -16,7 +16,9 @@ import pytest
 
 from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, OutputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
+from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.connectors.formats import variant
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.validation import validate
@@ -26,6 +28,7 @@ from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
+from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import PIPELINE
 from tests.fixtures.postgresql import Database
@@ -48,10 +51,12 @@ def opened(
     *,
     resumed: bool = False,
     fence: Fence | None = None,
+    left_out: LeftOutRows | None = None,
     **config: Any,
 ) -> OutputTransport:
     options = {"uri": database.url, "table": "totals", **config}
-    output = open_output(declared(options, "by_key" if key else None), schema, NO_REFERENCES, PIPELINE, key=tuple(key), fence=fence)
+    connector = declared(options, "by_key" if key else None)
+    output = open_output(connector, schema, NO_REFERENCES, PIPELINE, key=tuple(key), fence=fence, left_out=left_out)
     output.open(resumed)
     return output
 
@@ -60,7 +65,10 @@ def changes(schema: RelationSchema, *rows: tuple[Any, ...], key: Sequence[str] =
     """Changes of rows whose last value is a weight."""
     fields = [*schema.arrow, pa.field(WEIGHT, pa.int64())]
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in fields]
-    arrays = [pa.array(list(values), field.type) for values, field in zip(columns, fields, strict=True)]
+    arrays = [
+        texts(values) if pa.types.is_string(field.type) else pa.array(list(values), field.type)
+        for values, field in zip(columns, fields, strict=True)
+    ]
     return ChangesInMemory(pa.table(arrays, names=[field.name for field in fields]), tuple(key))
 
 
@@ -89,11 +97,11 @@ def test_the_table_equals_the_view_after_each_step(database: Database) -> None:
 
 def test_a_step_is_there_with_its_number_or_not_at_all(database: Database) -> None:
     database.execute(TABLE, "ALTER TABLE totals ADD CHECK (total < 100)")
-    output = opened(database)
+    output = opened(database, left_out=LeftOutRows(["name"], OnError.STOP))
     assert isinstance(output, CommitsSteps)
     assert output.committed_step() is None
     step(output, 7, ("a", 1, 1))
-    with pytest.raises(ConnectorFailure, match=r"cannot write step 8 .*violates check constraint"):
+    with pytest.raises(ConnectorFailure, match=r'row \(name = "b"\): .*violates check constraint'):
         step(output, 8, ("a", 1, -1), ("b", 100, 1))
     assert output.committed_step() == 7
     assert contents(database) == [("a", 1)]
@@ -107,6 +115,142 @@ def test_a_step_is_there_with_its_number_or_not_at_all(database: Database) -> No
     assert isinstance(fresh, CommitsSteps)
     assert fresh.committed_step() is None
     fresh.close()
+
+
+ROWS_WITHOUT_ROOM = {
+    "a text that is too long": (
+        "CREATE TABLE totals (name varchar(5) PRIMARY KEY, total bigint)",
+        ("too long", 1),
+        "row (name = \"too long\"): column 'name': value too long for type character varying(5). Make the column wider",
+    ),
+    "a NUL": (TABLE, ("a\0b", 1), "invalid byte sequence for encoding"),
+    "a text that is none": (TABLE, (b"\xff", 1), "invalid byte sequence for encoding"),
+    "a check": (
+        TABLE.replace("bigint", "bigint CHECK (total < 100)"),
+        ("bad", 100),
+        "violates check constraint",
+    ),
+    "a NULL": (TABLE.replace("bigint", "bigint NOT NULL"), ("bad", None), "column 'total': null value in column"),
+    "another unique column": (TABLE.replace("bigint", "bigint UNIQUE"), ("bad", 2), "duplicate key value violates unique"),
+    "a foreign key": (
+        f"CREATE TABLE known (n bigint PRIMARY KEY); INSERT INTO known VALUES (1), (2), (3); "
+        f"{TABLE.replace('bigint', 'bigint REFERENCES known DEFERRABLE INITIALLY DEFERRED')}",
+        ("bad", 4),
+        "violates foreign key constraint",
+    ),
+    "a partition": (
+        "CREATE TABLE totals (name text PRIMARY KEY, total bigint) PARTITION BY RANGE (name); "
+        "CREATE TABLE first PARTITION OF totals FOR VALUES FROM ('a') TO ('n')",
+        ("zzz", 1),
+        'no partition of relation "totals" found for row',
+    ),
+    "a trigger": (
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN IF NEW.total > 50 THEN RAISE EXCEPTION 'too much'; END IF; RETURN NEW; END$$; "
+        f"{TABLE}; CREATE TRIGGER refuse BEFORE INSERT ON totals FOR EACH ROW EXECUTE FUNCTION refuse()",
+        ("bad", 51),
+        "too much",
+    ),
+    "an index": (TABLE, ("".join(chr(0x4E00 + n * 7 % 20_000) for n in range(9000)), 1), "index row"),
+}
+
+
+@pytest.mark.parametrize("case", ROWS_WITHOUT_ROOM)
+def test_a_row_that_does_not_fit_is_left_out_and_listed(case: str, database: Database) -> None:
+    statement, bad, reason = ROWS_WITHOUT_ROOM[case]
+    database.execute(statement)
+    left_out = LeftOutRows(["name"])
+    output = opened(database, left_out=left_out)
+    step(output, 1, ("b", 2, 1))
+    assert step(output, 2, ("a", 1, 1), (*bad, 1), ("c", 3, 1))[0] == 2
+    assert contents(database) == [("a", 1), ("b", 2), ("c", 3)]
+    (error,), count = left_out.take()
+    assert (count, error.tag) == (1, "encode")
+    assert reason in error.message
+    assert isinstance(output, CommitsSteps)
+    assert output.committed_step() == 2
+    # It goes as any other row, and its key may come again.
+    step(output, 3, (*bad, -1), ("a", 1, -1))
+    step(output, 4, ("a", 1, 1))
+    assert left_out.take() == ([], 0)
+    assert contents(database) == [("a", 1), ("b", 2), ("c", 3)]
+    output.close()
+
+
+def test_the_new_values_of_a_row_that_do_not_fit(database: Database) -> None:
+    database.execute(TABLE.replace("bigint", "bigint CHECK (total < 100)"))
+    left_out = LeftOutRows(["name"])
+    output = opened(database, left_out=left_out)
+    step(output, 1, ("a", 1, 1), ("b", 2, 1))
+    step(output, 2, ("a", 1, -1), ("a", 100, 1), ("b", 2, -1), ("b", 3, 1))
+    # The row of before says what is not so any more.
+    assert contents(database) == [("b", 3)]
+    assert left_out.take()[1] == 1
+    step(output, 3, ("a", 100, -1), ("a", 4, 1))
+    assert left_out.take()[1] == 0
+    assert contents(database) == [("a", 4), ("b", 3)]
+    output.close()
+
+
+def test_rows_of_a_step_that_need_each_other_beside_one_that_does_not_fit(database: Database) -> None:
+    database.execute("CREATE TABLE totals (name text PRIMARY KEY, total text UNIQUE REFERENCES totals CHECK (total < 'x'))")
+    schema = relation(col("name", "VARCHAR"), col("total", "VARCHAR"), name="totals")
+    left_out = LeftOutRows(["name"])
+    output = opened(database, schema, left_out=left_out)
+    # Each is about the next one.
+    chain = [(f"n{number}", f"n{number + 1}", 1) for number in range(7)]
+    output.write(1, changes(schema, *chain, ("n7", None, 1), ("bad", "x", 1)))
+    assert [error.message.partition(":")[0] for error in left_out.take()[0]] == ['row (name = "bad")']
+    assert database.rows("SELECT count(*) FROM totals") == [(8,)]
+    # A unique value goes from one row to another that is before it.
+    output.write(2, changes(schema, ("n0", "n1", -1), ("a", "n1", 1), ("bad", "x", -1), ("bad", "y", 1)))
+    assert left_out.take()[1] == 1
+    assert database.rows("SELECT name FROM totals WHERE total = 'n1'") == [("a",)]
+    # A row that others need does not go.
+    output.write(3, changes(schema, ("n7", None, -1), ("b", None, 1)))
+    ((error,), _) = left_out.take()
+    assert error.message.startswith('a row that goes (name = "n7"): ')
+    assert "violates foreign key constraint" in error.message
+    assert database.rows("SELECT name FROM totals WHERE total IS NULL ORDER BY 1") == [("b",), ("n7",)]
+    output.close()
+
+
+def test_changes_that_do_not_fit_into_a_log(database: Database) -> None:
+    database.execute("CREATE TABLE totals (__ts bigint, name varchar(5), total int8 CHECK (total < 100), __op char(1), id serial)")
+    left_out = LeftOutRows()
+    output = opened(database, mode="cdc", left_out=left_out)
+    step(output, 1, ("a", 1, 1), ("much too long", 1, 1), ("z", 2, 1))
+    step(output, 2, ("a", 1, -1), ("a", 100, 1), ("b", 1, 1), ("much too long", 1, -1))
+    log = database.rows("SELECT __ts, __op, name, total FROM totals ORDER BY id")
+    assert log == [(1, "i", "a", 1), (1, "i", "z", 2), (2, "d", "a", 1), (2, "i", "b", 1)]
+    assert [error.message.partition(":")[0] for error in left_out.take()[0]] == [
+        'row (name = "much too long", total = 1)',
+        'row (name = "a", total = 100)',
+        'a row that goes (name = "much too long", total = 1)',
+    ]
+    output.close()
+
+
+def test_many_rows_that_do_not_fit(database: Database) -> None:
+    database.execute(TABLE.replace("bigint", "bigint CHECK (total % 20 <> 0)"))
+    left_out = LeftOutRows(["name"])
+    output = opened(database, left_out=left_out)
+    assert step(output, 1, *((f"n{number}", number, 1) for number in range(400)))[0] == 380
+    errors, count = left_out.take()
+    assert (count, len(errors)) == (20, 20)
+    assert database.rows("SELECT count(*), count(*) FILTER (WHERE total % 20 = 0) FROM totals") == [(380, 0)]
+    output.close()
+
+
+def test_what_concerns_the_whole_table_ends_the_output(database: Database) -> None:
+    database.execute(TABLE)
+    left_out = LeftOutRows(["name"])
+    output = opened(database, left_out=left_out)
+    database.execute("DROP TABLE totals")
+    with pytest.raises(ConnectorFailure, match=r"relation .public\.totals. does not exist"):
+        step(output, 1, ("a", 1, 1))
+    assert left_out.take() == ([], 0)
+    output.close()
 
 
 def test_a_lost_connection_loses_no_half_of_a_step(database: Database) -> None:

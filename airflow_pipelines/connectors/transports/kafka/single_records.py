@@ -1,0 +1,96 @@
+"""Sending the changes of a step of which some are larger than a topic takes: one by one, in rounds, so that it is known which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.formats.messages import MessageEncoder, WrittenMessage
+from airflow_pipelines.connectors.left_out import LeftOutRows, RowProblem, records_that_fit
+from airflow_pipelines.engine.arrow import WEIGHT
+
+Send = Callable[[WrittenMessage, Callable[[], None]], None]
+"""Sends a message; what is given with it is called when it turns out to be too large."""
+_Place = tuple[int, bool]
+"""The number of a change, and whether it is what is sent in its place."""
+TOO_LARGE: Final = (
+    "a record of {size} bytes is larger than the client or the topic takes. Raise 'message.max.bytes' of the connector and "
+    "'max.message.bytes' of the topic"
+)
+
+
+class SingleRecords:
+    """The changes of one step, of which those that are too large are left out."""
+
+    def __init__(self, changes: Changes, encoder: MessageEncoder, left_out: LeftOutRows, *, is_compressed: bool) -> None:
+        """Know of none that it is too large.
+
+        :param changes: those of the step
+        :param encoder: makes messages of them
+        :param left_out: gets those that are too large
+        :param is_compressed: whether a larger one may be taken although another one was not
+        """
+        self._changes = changes
+        self._encoder = encoder
+        self._left_out = left_out
+        self._is_compressed = is_compressed
+        self._too_large: set[_Place] = set()
+        self._least: int | None = None
+        self._sent: set[_Place] = set()
+        self.has_found = False
+        """True when the last round has found one that is too large, so that another round is needed."""
+
+    def send(self, send: Send, *, again: bool) -> tuple[int, int]:
+        """Send what is not known to be too large.
+
+        :param send: sends one message
+        :param again: whether nothing of former rounds counts, as after a transaction that was taken back
+        :returns: how many were sent, and how many bytes they have
+        """
+        records = size = 0
+        self.has_found = False
+        self._left_out.clear()
+        for place, message in self._messages():
+            if place in self._sent and not again:
+                continue
+            send(message, partial(self._refused, place, message.size))
+            self._sent.add(place)
+            records, size = records + 1, size + message.size
+        return records, size
+
+    def _messages(self) -> Iterator[tuple[_Place, WrittenMessage]]:
+        changes = (change for table in self._changes.tables() for change in _single(table))
+        for number, change in enumerate(changes):
+            for message in records_that_fit(change, self._encoder.messages, self._left_out):
+                if not self._is_too_large((number, False), message):
+                    yield (number, False), message
+                    continue
+                instead = self._left_out.add(change, RowProblem(TOO_LARGE.format(size=message.size)))
+                for other in () if instead is None else records_that_fit(instead, self._encoder.messages, self._left_out):
+                    if not self._is_too_large((number, True), other):
+                        yield (number, True), other
+
+    def _is_too_large(self, place: _Place, message: WrittenMessage) -> bool:
+        return place in self._too_large or (self._least is not None and message.size >= self._least)
+
+    def _refused(self, place: _Place, size: int) -> None:
+        self.has_found = True
+        self._too_large.add(place)
+        if not self._is_compressed:
+            self._least = min(size, self._least or size)
+
+
+def _single(changes: pa.Table) -> Iterator[pa.Table]:
+    """Each change as a table of its own, with both rows where it is an update."""
+    weights = changes.column(WEIGHT).to_pylist()
+    updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * len(weights)
+    for at, (weight, is_part) in enumerate(zip(weights, updates, strict=True)):
+        if not is_part:
+            yield changes.slice(at, 1)
+        elif weight > 0:
+            yield changes.slice(at - 1, 2)
