@@ -93,8 +93,8 @@ def test_delta(make: Callable[..., Pipeline], tmp_path: Path) -> None:
     writer.ingest("orders", {"insert": {"id": 1, "customer": "anna", "amount": 7}})
     totals = [{"customer": "anna", "total": decimal.Decimal(7), "orders": 1}]
     wait_for(lambda: DeltaTable(str(tmp_path / "totals")).to_pyarrow_table().to_pylist() == totals)
-    log = DeltaTable(str(tmp_path / "totals_log")).to_pyarrow_table().sort_by("__ts").to_pylist()
-    assert [(row["customer"], row["__op"], row["total"]) for row in log][-2:] == [("bob", "d", 1), ("anna", "u", 7)]
+    log = DeltaTable(str(tmp_path / "totals_log")).to_pyarrow_table().sort_by("__feldera_ts").to_pylist()
+    assert [(row["customer"], row["__feldera_op"], row["total"]) for row in log][-2:] == [("bob", "d", 1), ("anna", "u", 7)]
 
 
 @pytest.mark.core

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from airflow_pipelines.connectors.transports.delta_table.columns import differen
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger
 from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
 from airflow_pipelines.connectors.transports.lake.output_options import Beginning
+
+logger = logging.getLogger(__name__)
 
 _NEW: Final = "Give the connector another name or 'uri' to start a new table"
 
@@ -43,6 +46,7 @@ def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger
             options.uri,
             schema,
             partition_by=partitions or None,
+            configuration=options.properties() or None,
             storage_options=dict(options.storage_options),
             commit_properties=ledger.beginning(began_empty=True),
         )
@@ -56,6 +60,8 @@ def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger
             "the table, or use 'mode': 'append' or 'truncate'."
         )
     if options.mode is Beginning.TRUNCATE:
+        if properties := options.properties():
+            table.alter.set_table_properties(properties, raise_if_not_exists=False)
         write_deltalake(
             table,
             schema.empty_table(),
@@ -66,6 +72,7 @@ def first_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger
         )
     else:
         check_columns(table, options, schema)
+        _name_other_properties(table, options)
         append(table, schema.empty_table(), ledger.beginning(began_empty=_is_empty(table)))
     return DeltaTable(options.uri, storage_options=dict(options.storage_options))
 
@@ -90,6 +97,19 @@ def next_version(options: DeltaOutputOptions, schema: pa.Schema, ledger: Ledger)
     check_columns(table, options, schema)
     append(table, schema.empty_table(), ledger.opening(step, ledger.last_ts(table)))
     return DeltaTable(options.uri, storage_options=dict(options.storage_options))
+
+
+def _name_other_properties(table: DeltaTable, options: DeltaOutputOptions) -> None:
+    """Say which options are for new tables only, where a table that is there has other properties."""
+    has = table.metadata().configuration
+    other = [name for name, value in options.properties().items() if has.get(name) != value]
+    if other:
+        logger.warning(
+            "delta_table_output: the table at %s keeps its own %s: checkpoint_interval, log_retention_duration and "
+            "enable_expired_log_cleanup are for new tables, and with 'mode': 'truncate'",
+            options.uri,
+            ", ".join(other),
+        )
 
 
 def check_columns(table: DeltaTable, options: DeltaOutputOptions, schema: pa.Schema) -> None:

@@ -15,7 +15,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnect
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.left_out import FittingChanges, LeftOutRows
 from airflow_pipelines.connectors.transports.delta_table.appending import append
-from airflow_pipelines.connectors.transports.delta_table.beginning import first_version, next_version
+from airflow_pipelines.connectors.transports.delta_table.beginning import existing, first_version, next_version
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words, is_of_store
 from airflow_pipelines.connectors.transports.delta_table.filesystems import table_files
 from airflow_pipelines.connectors.transports.delta_table.ledger import Ledger, NotToBeTakenBackError
@@ -31,7 +31,7 @@ from airflow_pipelines.connectors.transports.delta_table.step_writers import (
 from airflow_pipelines.connectors.transports.delta_table.trial import TrialTable
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
-from airflow_pipelines.connectors.transports.lake.output_options import Contents
+from airflow_pipelines.connectors.transports.lake.output_options import Beginning, Contents
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 
@@ -85,7 +85,7 @@ class DeltaTableOutput:
         schema = plain = table_schema(self._columns)
         log = None
         if self._options.write is Contents.CHANGE_LOG:
-            op_column, ts_column = self._options.op_column, self._options.ts_column
+            op_column, ts_column = self._log_columns(resumed)
             log = ChangeLog(plain, op_column, ts_column, lambda rows: table_rows(rows, self._columns, plain))
             schema = log.table_schema
         self._schema = schema
@@ -107,6 +107,15 @@ class DeltaTableOutput:
             self._writer = MergedByKeyWriter(self._columns, schema, self._key, only_ours)
         else:
             self._writer = MergedByRowWriter(self._columns, schema)
+
+    def _log_columns(self, resumed: bool) -> tuple[str, str]:
+        if not resumed and self._options.mode is Beginning.TRUNCATE:
+            return self._options.log_columns([])
+        try:
+            table = existing(self._options.uri, self._options.storage_options)
+        except (DeltaError, OSError, ValueError) as error:
+            raise failure(self._what("open"), error) from error
+        return self._options.log_columns([] if table is None else [field.name for field in table.schema().fields])
 
     def committed_step(self) -> int | None:
         """The last step that is in the table; None when there is none."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Final
+
+from pydantic import Field, field_validator
 
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
@@ -10,16 +14,62 @@ from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem, 
 from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
 from airflow_pipelines.engine.schema import RelationSchema
 
+OP_COLUMN: Final = "__feldera_op"
+TS_COLUMN: Final = "__feldera_ts"
+"""The names that programs which merge change logs expect."""
+FORMER_OP_COLUMN: Final = "__op"
+FORMER_TS_COLUMN: Final = "__ts"
+_INTERVAL: Final = re.compile(r"interval \d+ (nanosecond|microsecond|millisecond|second|minute|hour|day|week)s?")
+_NEVER: Final = 2**31 - 1
+"""Readers of Delta tables take no interval of 0."""
 _FLAT: Final = "rows are told apart by all of their columns, which needs an index where one is an array, a map or a row"
 
 
 class DeltaOutputOptions(DeltaOptions, TableOutputOptions):
     """Options of the transport.
 
+    :param op_column: see :class:`TableOutputOptions`
+    :param ts_column: see there
     :param partition_by: columns by which a new table is partitioned
+    :param checkpoint_interval: after how many commits a new table has a checkpoint of its log; 0 for none
+    :param log_retention_duration: for how long a new table keeps its log
+    :param enable_expired_log_cleanup: whether a new table loses what its log keeps no longer
     """
 
+    op_column: str = Field(default=OP_COLUMN, min_length=1)
+    ts_column: str = Field(default=TS_COLUMN, min_length=1)
     partition_by: tuple[str, ...] = ()
+    checkpoint_interval: int | None = Field(default=None, ge=0, lt=_NEVER)
+    log_retention_duration: str | None = None
+    enable_expired_log_cleanup: bool | None = None
+
+    @field_validator("log_retention_duration")
+    @classmethod
+    def _interval(cls, value: str | None) -> str | None:
+        if value is not None and not _INTERVAL.fullmatch(value):
+            raise ValueError("a duration is a text such as 'interval 30 days' or 'interval 6 hours'")
+        return value
+
+    def properties(self) -> dict[str, str]:
+        """The properties that the options ask of a new table."""
+        given = {
+            "delta.checkpointInterval": None if self.checkpoint_interval is None else str(self.checkpoint_interval or _NEVER),
+            "delta.logRetentionDuration": self.log_retention_duration,
+            "delta.enableExpiredLogCleanup": (
+                None if self.enable_expired_log_cleanup is None else str(self.enable_expired_log_cleanup).lower()
+            ),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def log_columns(self, there: Collection[str]) -> tuple[str, str]:
+        """The two columns of a change log: those of earlier releases where nobody names others and the table has them.
+
+        :param there: the columns of the table that is there; empty when there is none
+        """
+        is_told = bool(self.model_fields_set & {"op_column", "ts_column"})
+        if is_told or OP_COLUMN in there or not {FORMER_OP_COLUMN, FORMER_TS_COLUMN} <= set(there):
+            return self.op_column, self.ts_column
+        return FORMER_OP_COLUMN, FORMER_TS_COLUMN
 
 
 def check_output(options: DeltaOutputOptions, schema: RelationSchema, *, has_index: bool) -> None:

@@ -22,6 +22,7 @@ from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, Re
 from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.delta_table.output import DeltaTableOutput
+from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import NESTED, SCALARS, col, relation
@@ -35,15 +36,15 @@ def test_change_log_says_what_happened_in_order(tmp_path: Path) -> None:
     sink = output(tmp_path / "log")
     assert sink.write(1, changes((1, "a", 1), (2, "b", 2)))[0] == 3
     assert sink.write(2, changes((1, "a", -1), (1, "c", 1)))[0] == 2
-    table = DeltaTable(str(tmp_path / "log")).to_pyarrow_table().sort_by("__ts").to_pylist()
-    assert [(row["id"], row["name"], row["__op"]) for row in table] == [
+    table = DeltaTable(str(tmp_path / "log")).to_pyarrow_table().sort_by("__feldera_ts").to_pylist()
+    assert [(row["id"], row["name"], row["__feldera_op"]) for row in table] == [
         (1, "a", "i"),
         (2, "b", "i"),
         (2, "b", "i"),
         (1, "a", "d"),
         (1, "c", "i"),
     ]
-    assert len({row["__ts"] for row in table}) == 5
+    assert len({row["__feldera_ts"] for row in table}) == 5
 
 
 def test_change_log_with_an_index_has_one_row_for_an_update(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ REASONS = [
 
 @pytest.mark.parametrize("is_log", [True, False], ids=["log", "merged"])
 def test_rows_that_the_table_does_not_take_are_left_out(tmp_path: Path, is_log: bool) -> None:
-    log = [pa.field("__op", pa.string(), nullable=False), pa.field("__ts", pa.int64())] if is_log else []
+    log = [pa.field("__feldera_op", pa.string(), nullable=False), pa.field("__feldera_ts", pa.int64())] if is_log else []
     _constrained(tmp_path / "t", *log)
     left_out = LeftOutRows(("id",))
     sink = (output if is_log else merged)(tmp_path / "t", key=("id",), left_out=left_out)
@@ -87,8 +88,8 @@ def test_rows_that_the_table_does_not_take_are_left_out(tmp_path: Path, is_log: 
     sink.write(3, changes((1, "odd", -1), (1, "e", 1), key=("id",)))
     assert left_out.take()[1] == 0
     if is_log:
-        found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("__ts").to_pylist()
-        assert [(row["__op"], row["id"], row["name"]) for row in found[2:]] == [("d", 1, "a"), ("u", 3, "c"), ("u", 1, "e")]
+        found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("__feldera_ts").to_pylist()
+        assert [(row["__feldera_op"], row["id"], row["name"]) for row in found[2:]] == [("d", 1, "a"), ("u", 3, "c"), ("u", 1, "e")]
     else:
         assert rows(tmp_path / "t") == [(1, "e"), (3, "c"), (4, "d")]
     sink.write(4, changes((5, "odd", 1), key=("id",)))
@@ -102,6 +103,58 @@ def test_the_first_row_that_the_table_does_not_take_may_end_the_output(tmp_path:
     with pytest.raises(ConnectorFailure, match=r'row \(id = 100, name = "b"\): it violates constraint'):
         sink.write(1, changes((1, "a", 1), (100, "b", 1)))
     assert rows(tmp_path / "t") == []
+
+
+KEPT = {"checkpoint_interval": 3, "log_retention_duration": "interval 6 hours", "enable_expired_log_cleanup": False}
+PROPERTIES = {
+    "delta.checkpointInterval": "3",
+    "delta.logRetentionDuration": "interval 6 hours",
+    "delta.enableExpiredLogCleanup": "false",
+}
+
+
+def test_a_new_table_keeps_its_log_as_the_options_say(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sink = output(tmp_path / "new", **KEPT)
+    assert DeltaTable(str(tmp_path / "new")).metadata().configuration == PROPERTIES
+    for step in range(6):
+        sink.write(step + 1, changes((step, "a", 1)))
+    assert len(list((tmp_path / "new" / "_delta_log").glob("*.checkpoint.parquet"))) == 2
+    output(tmp_path / "plain").write(1, changes((1, "a", 1)))
+    assert DeltaTable(str(tmp_path / "plain")).metadata().configuration == {}
+    assert not caplog.records
+    other = output(tmp_path / "plain", writer="another/v.out", **KEPT)
+    assert "keeps its own delta.checkpointInterval, delta.logRetentionDuration, delta.enableExpiredLogCleanup" in caplog.text
+    other.write(1, changes((2, "b", 1)))
+    assert DeltaTable(str(tmp_path / "plain")).metadata().configuration == {}
+    emptied = output(tmp_path / "plain", writer="a third/v.out", mode="truncate", **KEPT)
+    emptied.write(1, changes((3, "c", 1)))
+    assert DeltaTable(str(tmp_path / "plain")).metadata().configuration == PROPERTIES
+    assert [row[:2] for row in rows(tmp_path / "plain")] == [(3, "c")]
+
+
+def test_a_table_without_checkpoints_of_its_log(tmp_path: Path) -> None:
+    sink = output(tmp_path / "t", checkpoint_interval=0)
+    for step in range(12):
+        sink.write(step + 1, changes((step, "a", 1)))
+    assert not list((tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet"))
+
+
+@pytest.mark.parametrize("text", ["30 days", "interval many days", "interval 1 year", ""])
+def test_durations_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="a duration is a text such as 'interval 30 days'"):
+        DeltaOutputOptions.model_validate({"uri": "/t", "log_retention_duration": text})
+
+
+def test_change_logs_of_earlier_releases_keep_the_names_of_their_columns(tmp_path: Path) -> None:
+    former = {"op_column": "__op", "ts_column": "__ts"}
+    output(tmp_path / "log", **former).write(1, changes((1, "a", 1)))
+    output(tmp_path / "log", resumed=True).write(2, changes((2, "b", 1)))
+    output(tmp_path / "log", writer="another/v.out").write(1, changes((3, "c", 1)))
+    table = DeltaTable(str(tmp_path / "log")).to_pyarrow_table().sort_by("__ts")
+    assert table.column_names == ["id", "name", "__op", "__ts"]
+    assert [row["id"] for row in table.to_pylist()] == [1, 2, 3]
+    output(tmp_path / "log", writer="a third/v.out", mode="truncate")
+    assert DeltaTable(str(tmp_path / "log")).to_pyarrow_table().column_names == ["id", "name", "__feldera_op", "__feldera_ts"]
 
 
 def test_order_goes_on_after_a_restart_even_when_the_clock_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +268,7 @@ def test_all_types(tmp_path: Path) -> None:
     expected = dict(zip(every.column_names, row, strict=True))
     expected |= {"t": "23:59:59.000005", "v": "7"}
     assert {name: value for name, value in read[4].items() if not name.startswith("__")} == expected
-    assert {name for name, value in read[0].items() if value is not None} == {"i64", "__op", "__ts"}
+    assert {name for name, value in read[0].items() if value is not None} == {"i64", "__feldera_op", "__feldera_ts"}
     kinds = {field.name: field.type.to_json() for field in table.schema().fields}
     assert kinds["ts"] == '"timestamp_ntz"'
     assert kinds["tz"] == '"timestamp"'
@@ -292,7 +345,7 @@ def test_more_columns_in_the_table_stay_null(tmp_path: Path) -> None:
 def test_a_table_that_is_gone_or_was_replaced_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConnectorFailure, match="is gone"):
         output(tmp_path / "t", resumed=True)
-    write_deltalake(str(tmp_path / "t"), pa.table({"id": [1], "name": ["a"], "__op": ["i"], "__ts": [1]}))
+    write_deltalake(str(tmp_path / "t"), pa.table({"id": [1], "name": ["a"], "__feldera_op": ["i"], "__feldera_ts": [1]}))
     with pytest.raises(ConnectorFailure, match="not the one that this pipeline wrote"):
         output(tmp_path / "t", resumed=True)
 
@@ -342,7 +395,7 @@ def test_rewind_with_rows_of_others(tmp_path: Path) -> None:
     with pytest.raises(ConnectorFailure, match="others have written the table since: WRITE in version"):
         table.rewind(1)
     assert (9, "x") in rows(tmp_path / "t")
-    others = pa.table({"id": [9], "name": ["x"], "__op": ["i"], "__ts": [0]})
+    others = pa.table({"id": [9], "name": ["x"], "__feldera_op": ["i"], "__feldera_ts": [0]})
     write_deltalake(str(tmp_path / "log"), others, mode="append")
     log.rewind(1)
     # The steps come again, and a change log may have them twice.

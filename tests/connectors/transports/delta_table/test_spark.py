@@ -94,9 +94,11 @@ def test_spark_merges_a_change_log(tmp_path: Path, sql: Sql) -> None:
     sink.write(2, changes((1, "a", -1), (1, "A", 1), (2, "b", -1), key=("id",)))
     sql(f"CREATE TABLE delta.`{tmp_path}/copy` (id BIGINT, name STRING) USING delta")
     sql(
-        f"MERGE INTO delta.`{tmp_path}/copy` t USING (SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY __ts "
-        f"DESC) AS n FROM delta.`{tmp_path}/log`) WHERE n = 1) s ON t.id = s.id WHEN MATCHED AND s.__op = 'd' THEN DELETE "
-        "WHEN MATCHED THEN UPDATE SET name = s.name WHEN NOT MATCHED AND s.__op <> 'd' THEN INSERT (id, name) VALUES (s.id, s.name)"
+        f"MERGE INTO delta.`{tmp_path}/copy` t USING (SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY id "
+        f"ORDER BY __feldera_ts DESC) AS n FROM delta.`{tmp_path}/log`) WHERE n = 1) s ON t.id = s.id "
+        "WHEN MATCHED AND s.__feldera_op = 'd' THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET name = s.name "
+        "WHEN NOT MATCHED AND s.__feldera_op <> 'd' THEN INSERT (id, name) VALUES (s.id, s.name)"
     )
     assert sql(f"SELECT * FROM delta.`{tmp_path}/copy` ORDER BY id") == [{"id": 1, "name": "A"}, {"id": 3, "name": "c"}]
 
