@@ -91,6 +91,17 @@ def mirrors(connector: Connector) -> bool:
     return definition.mirrors(connector.transport_config)
 
 
+def idle_transport_options(connector: Connector) -> tuple[str, ...]:
+    """The options of a connector's transport that were given and have no effect.
+
+    :param connector: its declaration
+    """
+    definition = find_connector(connector.transport)
+    if not isinstance(definition, OutputDefinition):
+        return ()
+    return tuple(sorted(definition.idle_options & connector.transport_config.keys()))
+
+
 def is_seekable(transport: str) -> bool:
     """Whether an input can be opened in the middle.
 

@@ -204,6 +204,8 @@ class OutputDefinition:
     :param mirrors: whether the target is to equal the view, by the options as they are declared; None for one that never is. A step
         that such a target has is never computed in another way: the journal keeps it, whatever the fault tolerance is
     :param writes_messages: whether each change is a message that may have a key
+    :param idle_options: options that a declaration may have because inputs of the same system do, which the pipeline's log says
+        have no effect
     :param check: refuses, when a program is compiled, what the options alone do not say
     :param check_start: the same, when a pipeline starts
     :param packages: the importable names of the client libraries that it needs
@@ -220,6 +222,7 @@ class OutputDefinition:
     needs_index: bool = False
     mirrors: Callable[[Mapping[str, Any]], bool] | None = None
     writes_messages: bool = False
+    idle_options: frozenset[str] = frozenset()
     check: Check | None = None
     check_start: Check | None = None
     packages: tuple[str, ...] = ()

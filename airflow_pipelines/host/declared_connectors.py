@@ -10,7 +10,12 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.common_options import ConnectorOptions
-from airflow_pipelines.connectors.declarations import connector_options, delivery_of, is_seekable
+from airflow_pipelines.connectors.declarations import (
+    connector_options,
+    delivery_of,
+    idle_transport_options,
+    is_seekable,
+)
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.indexes import key_columns
@@ -140,6 +145,10 @@ class DeclaredConnectors:
         if idle:
             one = "an input" if connector.direction is ConnectorDirection.INPUT else "an output"
             self._log.info("connector %s: no effect on %s: %s", connector.endpoint, one, ", ".join(idle))
+        if foreign := idle_transport_options(connector):
+            self._log.warning(
+                "connector %s: ignored, since %s does not have it: %s", connector.endpoint, connector.transport, ", ".join(foreign)
+            )
 
     def _input_opener(self, connector: Connector, endpoints: Mapping[str, InputEndpoint]) -> Callable[[], InputTransport]:
         schema, services = self._program.schemas[connector.relation], self._services

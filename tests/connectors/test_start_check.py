@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.opening import open_input, open_output
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
 from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.connectors.validation import validate
@@ -14,6 +16,8 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.relations import Index
+from airflow_pipelines.references import References
+from tests.connectors.contexts import PIPELINE
 from tests.connectors.relations import GRADES
 
 INPUT = Connector("grades", "c", ConnectorDirection.INPUT, "file_input", {"path": "/data/g.csv"}, "csv")
@@ -43,6 +47,24 @@ def test_what_is_not_there_yet_compiles_and_does_not_start(name: str) -> None:
     wanted = ErrorCode.UNKNOWN_INPUT_TRANSPORT if direction is ConnectorDirection.INPUT else ErrorCode.UNKNOWN_OUTPUT_TRANSPORT
     assert refused.value.code is wanted
     assert refused.value.details == {"connector": "v.o", "transport": name}
+
+
+@pytest.mark.parametrize("direction", list(ConnectorDirection))
+def test_a_topic_without_brokers_compiles_and_does_not_start(direction: ConnectorDirection) -> None:
+    name = "kafka_input" if direction is ConnectorDirection.INPUT else "kafka_output"
+    declared = Connector("grades", "k", direction, name, {"topic": "t"}, "json")
+    validate(declared, GRADES)
+    with pytest.raises(Problem, match=f"'grades.k' cannot start: {name}: option 'bootstrap.servers' is missing") as refused:
+        check_usable(declared, GRADES)
+    assert refused.value.code is ErrorCode.INVALID_TRANSPORT_CONFIG
+    check_usable(replace(declared, transport_config={"topic": "t", "bootstrap.servers": "here:9092"}), GRADES)
+    # What references stand for is known only when it is opened.
+    referring = replace(declared, transport_config={"topic": "${env:TOPIC}"})
+    validate(referring, GRADES)
+    known = References({"TOPIC": "t"})
+    make = open_input if direction is ConnectorDirection.INPUT else open_output
+    with pytest.raises(ConnectorFailure, match=r"option 'bootstrap\.servers' is missing"):
+        make(referring, GRADES, known, PIPELINE)
 
 
 def test_the_index_of_an_output_is_one_of_its_view() -> None:

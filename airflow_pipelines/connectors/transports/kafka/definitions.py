@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from airflow_pipelines.connectors.base import InputTransport, OutputTransport
+from airflow_pipelines.connectors.base import ConnectorFailure, InputTransport, OutputTransport
 from airflow_pipelines.connectors.definition import (
     Declared,
     Guarantee,
@@ -18,11 +18,14 @@ from airflow_pipelines.connectors.formats.avro.options import check_messages_rea
 from airflow_pipelines.connectors.formats.messages import message_parser
 from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
 from airflow_pipelines.connectors.formats.protobuf.options import check_messages_read as check_protobuf_messages_read
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.kafka.options import (
     KAFKA_INPUT_OPTIONS,
     KAFKA_OUTPUT_OPTIONS,
     KafkaInputOptions,
+    KafkaOptions,
     KafkaOutputOptions,
+    check_servers,
 )
 
 
@@ -30,6 +33,7 @@ def _open_input(options: KafkaInputOptions, context: InputContext) -> InputTrans
     from airflow_pipelines.connectors.transports.kafka.cluster import cluster_reader
     from airflow_pipelines.connectors.transports.kafka.input import KafkaInput
 
+    _check_opened(options, "kafka_input")
     parser = message_parser(context.schema, context.new_parser())
     return KafkaInput(options, parser, context.endpoint, cluster_reader(options, context))
 
@@ -37,7 +41,24 @@ def _open_input(options: KafkaInputOptions, context: InputContext) -> InputTrans
 def _open_output(options: KafkaOutputOptions, context: OutputContext) -> OutputTransport:
     from airflow_pipelines.connectors.transports.kafka.output import KafkaOutput, TransactionalKafkaOutput
 
+    _check_opened(options, "kafka_output")
     return TransactionalKafkaOutput(options, context) if options.transactions else KafkaOutput(options, context)
+
+
+def _check_opened(options: KafkaOptions, transport: str) -> None:
+    """Find out the same of options that are known only now, since they hold references."""
+    try:
+        check_servers(options, transport)
+    except InvalidOptionError as error:
+        raise ConnectorFailure(str(error)) from error
+
+
+def _check_input_start(options: KafkaInputOptions, _: Declared) -> None:
+    check_servers(options, "kafka_input")
+
+
+def _check_output_start(options: KafkaOutputOptions, _: Declared) -> None:
+    check_servers(options, "kafka_output")
 
 
 def _check_input(_: KafkaInputOptions, declared: Declared) -> None:
@@ -54,6 +75,7 @@ KAFKA_INPUT: Final = InputDefinition(
     open=_open_input,
     formats=("avro", "csv", "json", "protobuf", "raw"),
     check=_check_input,
+    check_start=_check_input_start,
     guarantee=Guarantee.EXACTLY_ONCE,
     packages=("confluent_kafka",),
     extra="kafka",
@@ -66,6 +88,8 @@ KAFKA_OUTPUT: Final = OutputDefinition(
     open=_open_output,
     formats=("avro", "csv", "json", "protobuf", "raw"),
     writes_messages=True,
+    idle_options=frozenset({"auto.offset.reset"}),
+    check_start=_check_output_start,
     guarantee=Guarantee.EXACTLY_ONCE,
     packages=("confluent_kafka",),
     extra="kafka",

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator, model_validator
 
+from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition
 from airflow_pipelines.kafka.properties import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, SHARED_PROPERTIES
 
@@ -54,14 +55,14 @@ class KafkaOptions(BaseModel):
     """Options of inputs and outputs.
 
     :param topic: the name of the topic
-    :param bootstrap_servers: brokers to begin with, ``host:port``, separated by commas
+    :param bootstrap_servers: brokers to begin with, ``host:port``, separated by commas; without any a pipeline does not start
     :param log_level: what the client logs at least
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     topic: str = Field(min_length=1)
-    bootstrap_servers: str = Field(alias=_SERVERS, min_length=1)
+    bootstrap_servers: str = Field(default="", alias=_SERVERS, min_length=1)
     log_level: str | int | None = None
 
     @field_validator("log_level")
@@ -81,6 +82,20 @@ class KafkaOptions(BaseModel):
             if name.startswith(_PROPERTY) and value is not None:
                 given[str(field.alias)] = value
         return given
+
+
+def check_servers(options: KafkaOptions, transport: str) -> None:
+    """Refuse a declaration without brokers, which a program may have that is to be completed.
+
+    :param options: those of a connector
+    :param transport: its name, for messages
+    :raises InvalidOptionError: when there are none
+    """
+    if not options.bootstrap_servers:
+        raise InvalidOptionError(
+            f"{transport}: option {_SERVERS!r} is missing: it has the brokers to begin with, such as 'broker-1:9092,broker-2:9092'",
+            _SERVERS,
+        )
 
 
 class KafkaInputOptions(KafkaOptions):
@@ -183,12 +198,14 @@ class KafkaOutputOptions(KafkaOptions):
     :param transactions: each step is a transaction, with its number in it; false: a restart may write the last steps again
     :param transactional_id: the name of the producer; by default one of the pipeline and the connector
     :param initialization_timeout_secs: accepted, without effect: a broker that does not answer is tried again
+    :param auto_offset_reset: accepted, without effect: it says where consumers begin
     """
 
     headers: tuple[Header, ...] = ()
     transactions: bool = True
     transactional_id: str | None = Field(default=None, alias="transactional.id", min_length=1)
     initialization_timeout_secs: int = Field(default=60, ge=0)
+    auto_offset_reset: PropertyValue | None = Field(default=None, alias="auto.offset.reset")
 
 
 _PROPERTY: Final = "property_"

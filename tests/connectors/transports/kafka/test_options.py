@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from airflow_pipelines.connectors.declarations import idle_transport_options
 from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.option_models import read_options
 from airflow_pipelines.connectors.transports.kafka.options import (
@@ -17,6 +19,7 @@ from airflow_pipelines.connectors.transports.kafka.options import (
     StartOffsets,
     StartTimestamp,
 )
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 
 NEEDED = {"topic": "t", "bootstrap.servers": "here:9092"}
 
@@ -40,6 +43,16 @@ def test_places_to_start_from(given: dict[str, Any], start: object) -> None:
     assert inputs(**given).start_from == start
 
 
+def test_where_consumers_begin_is_no_matter_of_an_output() -> None:
+    given = {**NEEDED, "auto.offset.reset": "earliest", "acks": "all"}
+    options = read_options(KAFKA_OUTPUT_OPTIONS, given, "transport 'kafka_output'", "c")
+    assert options.properties() == {"bootstrap.servers": "here:9092", "acks": "all"}
+    declared = Connector("v", "o", ConnectorDirection.OUTPUT, "kafka_output", given, "json")
+    assert idle_transport_options(declared) == ("auto.offset.reset",)
+    assert idle_transport_options(replace(declared, transport_config=NEEDED)) == ()
+    assert idle_transport_options(replace(declared, transport="kafka_input", direction=ConnectorDirection.INPUT)) == ()
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -55,6 +68,7 @@ def test_places_to_start_from(given: dict[str, Any], start: object) -> None:
         ({"header_filter": {"header": {"name": "kind", "pattern": "("}}}, "header_filter.*no regular expression"),
         ({"log_level": "loud"}, "a level is one of"),
         ({"topic": ""}, "at least 1 character"),
+        ({"bootstrap.servers": ""}, "at least 1 character"),
         ({"fetch.min.bytes": [1]}, "fetch.min.bytes"),
     ],
 )
