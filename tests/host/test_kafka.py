@@ -216,7 +216,7 @@ def test_the_programs_with_metadata_with_avro_and_with_protobuf(
         "at": at,
         "visitor": "ada",
         "source": "web",
-        "gone": False,
+        "gone": None,
     }
     assert second == {**first, "url": "/b", "part": None, "place": 1}
     assert (third["place"], third["visitor"], third["source"], third["gone"]) == (3, None, None, True)

@@ -21,7 +21,7 @@ from airflow_pipelines.sql.values.durations import microseconds, months
 Now: TypeAlias = Callable[[], int]
 """Gives the time in microseconds since the epoch, as NOW() shows it."""
 IS_DELETE: Final = "is_delete"
-"""What metadata of records say that is known only when they are read: whether one deletes its row."""
+"""What metadata of records say that is known only when they are read: true for one that deletes its row, NULL for others."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MAKE: Final[Mapping[str, Callable[[dt.datetime], Any]]] = {
     "DATE": lambda moment: moment.date(),
@@ -181,9 +181,9 @@ class Defaults:
 
 
 def _marked(metadata: pa.Table, *, goes: bool) -> pa.Table:
-    """Metadata that say whether the row is deleted."""
+    """Metadata that say that the row is deleted; of others they have NULL."""
     others = metadata.drop_columns([IS_DELETE]) if IS_DELETE in metadata.column_names else metadata
-    return others.append_column(IS_DELETE, pa.repeat(pa.scalar(goes), metadata.num_rows))
+    return others.append_column(IS_DELETE, pa.repeat(pa.scalar(goes or None, pa.bool_()), metadata.num_rows))
 
 
 def _constant_of(column: Column, from_text: Converter, schema: RelationSchema) -> tuple[Any, str | None]:

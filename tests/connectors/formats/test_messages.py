@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -192,6 +193,24 @@ def test_a_default_that_is_null_where_no_null_may_be() -> None:
     parsed = places(described(null=False), [b'{"id": 1}', b'{"id": 2}'], [None, 5])
     assert [row["place"] for row in rows(parsed)] == [5]
     assert "its DEFAULT is NULL" in parsed.errors[0].message
+
+
+@pytest.mark.parametrize("number", [2, MANY])
+def test_what_is_known_of_a_message_is_null_for_one_that_deletes_nothing(number: int) -> None:
+    class Noted(_Described):
+        def rows(self, now: int, metadata: pa.Table) -> list[dict[str, Any]]:
+            known.update(metadata.column("is_delete").to_pylist())
+            return super().rows(now, metadata)
+
+    known: set[bool | None] = set()
+    schema = replace(described(), described=Noted())
+    values = [json.dumps({"insert": {"id": each}}).encode() for each in range(number)]
+    offsets = pa.table({"offset": pa.array(range(20, 20 + number), pa.int64()), "is_delete": pa.nulls(number, pa.bool_())})
+    parser = message_parser(schema, JsonParser(schema, JsonOptions()))
+    parser.parse_messages(Messages(values, lambda number: None, offsets))
+    assert known == {None}
+    parser.parse_messages(Messages([b'{"delete": {"id": 1}}'], lambda number: None, offsets.slice(0, 1)))
+    assert True in known
 
 
 @pytest.mark.parametrize("number", [2, MANY])

@@ -59,4 +59,4 @@ class RecordMetadata:
         """
         known = {name: pa.array([read(record) for record in records], kind) for name, kind, read in self._fields}
         # Which of them delete a row is found out when they are read.
-        return pa.table({**known, IS_DELETE: pa.repeat(pa.scalar(False), len(records))})
+        return pa.table({**known, IS_DELETE: pa.nulls(len(records), pa.bool_())})
