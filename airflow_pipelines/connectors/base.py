@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -109,6 +110,14 @@ class Lagging(Protocol):
 
     def lag(self) -> Lag | None:
         """What is known at the moment; None before anything is. Does not wait; may be called from another thread."""
+
+
+@runtime_checkable
+class Gauged(Protocol):
+    """A source that has figures of its own, which are among the pipeline's metrics."""
+
+    def gauges(self) -> Mapping[str, int]:
+        """The figures by their names. Asked after the source was opened, and after each read, by the same thread."""
 
 
 class OutputTransport(Protocol):

@@ -15,6 +15,7 @@ from airflow_pipelines.connectors.base import (
     ConnectorError,
     ConnectorFailure,
     FatalConnectorFailure,
+    Gauged,
     InputChunk,
     InputTransport,
     Lag,
@@ -238,6 +239,9 @@ class ConnectorInput:
         transport = self._transport = self._open_transport()
         self._resting = transport if isinstance(transport, Resting) else None
         transport.open(self._reached)
+        gauged = transport if isinstance(transport, Gauged) else None
+        if gauged is not None:
+            self.endpoint.gauges = gauged.gauges()
         # Not before it is open: commits come from the pipeline's thread.
         self._committing = transport if isinstance(transport, Committing) else None
         self._lagging = transport if isinstance(transport, Lagging) else None
@@ -245,6 +249,8 @@ class ConnectorInput:
         while self._wait_ready():
             chunk = transport.read(self._chunk_records, POLL_S)
             self._works()
+            if gauged is not None:
+                self.endpoint.gauges = gauged.gauges()
             if chunk is not None and self._accept(chunk):
                 return
 

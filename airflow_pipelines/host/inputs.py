@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,6 +46,8 @@ class InputEndpoint:
         self.health = Health()
         self.measure_lag: Callable[[], Lag | None] = lambda: None
         """Says how far it is behind its source."""
+        self.gauges: Mapping[str, int] = {}
+        """Figures that only its source has, by their names."""
         self.position: Position | None = None
         """Where the source stands after the last committed step."""
         self.kept_position: Position | None = None
@@ -146,6 +148,7 @@ class InputEndpoint:
                 **metrics.to_wire(),
                 "processing_latency_p99_micros": self._latencies.p99_micros,
                 "lag": _lag_to_wire(self.measure_lag()),
+                **self.gauges,
             },
             "fatal_error": self.fatal_error,
             "paused": self.paused or self.waiting,

@@ -31,6 +31,14 @@ _INPUT = (
     ("input_connector_parse_errors_total", MetricKind.COUNTER, "Malformed records of an input.", "num_parse_errors"),
     ("input_connector_transport_errors_total", MetricKind.COUNTER, "Transport errors of an input.", "num_transport_errors"),
 )
+_OF_SOME_INPUTS = (
+    (
+        "input_connector_iceberg_phase",
+        MetricKind.GAUGE,
+        "How far an Iceberg input is: 0 while it reads its snapshot, 1 while it follows the table, 2 at its end.",
+        "iceberg_phase",
+    ),
+)
 _OUTPUT = (
     ("output_connector_records_total", MetricKind.COUNTER, "Records written by an output.", "transmitted_records"),
     ("output_connector_bytes_total", MetricKind.COUNTER, "Bytes written by an output.", "transmitted_bytes"),
@@ -57,6 +65,12 @@ def measure(stats: Mapping[str, Any], pipeline: str, memory_limit: int | None) -
             for endpoint in stats[group]:
                 place = {**labels, "endpoint": endpoint["endpoint_name"]}
                 found.append(Metric(name, kind, text, endpoint["metrics"][key], place))
+    found += [
+        Metric(name, kind, text, endpoint["metrics"][key], {**labels, "endpoint": endpoint["endpoint_name"]})
+        for name, kind, text, key in _OF_SOME_INPUTS
+        for endpoint in stats["inputs"]
+        if key in endpoint["metrics"]
+    ]
     return [*found, *_of_streams(stats.get("stream_metrics") or {}, labels)]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.host import backoff
 from airflow_pipelines.host.connector_input import ConnectorInput
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
+from airflow_pipelines.host.metrics import measure
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.relations import Column, Table
@@ -25,7 +28,7 @@ from tests.connectors.sources import NumberInput, Source
 class Input:
     """A reader of a source, and what it gives."""
 
-    def __init__(self, folder: Path, source: Source, *, seekable: bool = True) -> None:
+    def __init__(self, folder: Path, source: Source, *, seekable: bool = True, transport: type[NumberInput] = NumberInput) -> None:
         self.source = source
         self.log = PipelineLog(folder / "pipeline.log", "tested")
         self.endpoint = InputEndpoint("t.c", "t")
@@ -34,7 +37,7 @@ class Input:
         self.reader = ConnectorInput(
             self.endpoint,
             ConnectorOptions(),
-            lambda: NumberInput(source, "t"),
+            lambda: transport(source, "t"),
             lambda *_: self.arrived.set(),
             self.log,
             table=table,
@@ -169,6 +172,32 @@ def test_how_far_an_input_is_behind(tmp_path: Path) -> None:
     given.until(lambda: given.endpoint.metrics.total_records == 3)
     assert given.wire()["metrics"]["lag"] == {"records": 0, "bytes": None, "seconds": None}
     given.reader.close()
+
+
+class _GaugedInput(NumberInput):
+    def gauges(self) -> dict[str, int]:
+        return {"iceberg_phase": 2 if self._next == len(self.source.values) else 0}
+
+
+def test_figures_that_only_a_source_has_are_metrics(tmp_path: Path) -> None:
+    def phases(given: Input) -> list[float]:
+        stats = {"global_metrics": defaultdict(int), "inputs": [given.wire()], "outputs": []}
+        measured = measure(json.loads(json.dumps(stats)), "p", None)
+        found = [metric for metric in measured if metric.name == "input_connector_iceberg_phase"]
+        assert all(metric.labels == {"pipeline_name": "p", "endpoint": "t.c"} for metric in found)
+        return [metric.value for metric in found]
+
+    source = Source(1, 2)
+    given = Input(tmp_path, source, transport=_GaugedInput)
+    assert phases(given) == []
+    given.run()
+    given.until(lambda: given.endpoint.metrics.end_of_input)
+    assert phases(given) == [2]
+    given.reader.close()
+    plain = Input(tmp_path, Source(1)).run()
+    plain.until(lambda: plain.endpoint.metrics.end_of_input)
+    assert phases(plain) == []
+    plain.reader.close()
 
 
 def test_where_no_checkpoint_can_go_on(tmp_path: Path) -> None:

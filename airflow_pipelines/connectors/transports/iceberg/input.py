@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -34,6 +34,7 @@ from airflow_pipelines.engine.storage.connector_state import Position
 
 _POLL_S: Final = 1.0
 _MAX_KEPT_ERRORS: Final = 100
+_LOADING, _FOLLOWING, _COMPLETED = 0, 1, 2
 
 
 @dataclass(slots=True)
@@ -119,6 +120,12 @@ class IcebergInput:
     def lag(self) -> Lag | None:
         """How many records of snapshots were not read yet, as their summaries say, when the input looked last."""
         return self._lag
+
+    def gauges(self) -> Mapping[str, int]:
+        """How far the input is: reading its snapshot, following the table, or at its end."""
+        if self._place.whole and not self._place.done:
+            return {"iceberg_phase": _LOADING}
+        return {"iceberg_phase": _COMPLETED if self._options.mode is IcebergMode.SNAPSHOT else _FOLLOWING}
 
     def close(self) -> None:
         """Let go of the table; a read in another thread comes back."""

@@ -52,6 +52,21 @@ def test_a_snapshot_is_read_once_from_every_position(people: Any, tmp_path: Path
         assert Counter(seen(chunks[: number + 1] + rest)) == Counter(expected)
 
 
+def test_how_far_an_input_is(people: Any, tmp_path: Path) -> None:
+    people.append(two((1, "a"), (2, "b")))
+    whole = source(tmp_path)
+    assert whole.gauges() == {"iceberg_phase": 0}
+    whole.read(1, 0)
+    assert whole.gauges() == {"iceberg_phase": 0}
+    read_all(whole)
+    assert whole.gauges() == {"iceberg_phase": 2}
+    both = source(tmp_path, "snapshot_and_follow")
+    assert both.gauges() == {"iceberg_phase": 0}
+    read_all(both)
+    assert both.gauges() == {"iceberg_phase": 1}
+    assert source(tmp_path, "follow").gauges() == {"iceberg_phase": 1}
+
+
 def test_older_snapshots_and_conditions(people: Any, tmp_path: Path) -> None:
     people.append(two((1, "a"), (2, "b")))
     first = people.current_snapshot()
