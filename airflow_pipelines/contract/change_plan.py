@@ -68,7 +68,7 @@ class RelationChange:
 class ViewEvaluation:
     """A view that has to be evaluated from the start.
 
-    :ivar reads: the number of stored rows of each relation that is read for it
+    :ivar reads: the number of entries in storage of each relation that is read for it
     :ivar stages: the number of its stages
     :ivar seconds: how long it takes at least, by an estimate
     :ivar seconds_at_most: how long it takes at most, by an estimate; the range is that of earlier evaluations of the pipeline, and
@@ -82,7 +82,7 @@ class ViewEvaluation:
 
     @property
     def rows(self) -> int:
-        """The number of stored rows that are read for it."""
+        """The number of entries in storage that are read for it."""
         return sum(self.reads.values())
 
     @classmethod
@@ -113,7 +113,8 @@ class OperatorChange:
     :ivar dropped_states: the names of the states that are dropped
     :ivar reason: why states are dropped; empty when there is nothing to explain
     :ivar keys: the number of keys that it has state for now; None when that is not known
-    :ivar bytes: the size of its state now; None when that is not known
+    :ivar bytes: the size of its state at the newest checkpoint; None when that is not known, and for what has only a position
+    :ivar is_size_known: False before the first checkpoint, while the state is in the program's process alone
     """
 
     uid: str
@@ -124,6 +125,7 @@ class OperatorChange:
     reason: str = ""
     keys: int | None = None
     bytes: int | None = None
+    is_size_known: bool = True
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Self:
@@ -137,6 +139,8 @@ class OperatorChange:
             str(d["reason"]),
             d["keys"],
             d["bytes"],
+            # Hosts of earlier releases said 0 bytes for what they did not know.
+            bool(d.get("is_size_known", True)),
         )
 
 
@@ -177,11 +181,14 @@ class Refusal:
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What a change of the program would do. Numbers of rows are those of stored rows, which may be more than a query counts.
+    """What a change of the program would do.
+
+    What is read and dropped is counted in entries of the storage, which are mostly more than the rows that a query counts: a row
+    that has changed has several until they are merged, and what a view keeps besides its contents has its own.
 
     :ivar relations: the relations whose declarations differ, by name
     :ivar evaluated: the views to evaluate from the start, by name, in the order in which they are evaluated
-    :ivar dropped: the relations whose rows and state are dropped, with the number of stored rows
+    :ivar dropped: the relations whose rows and state are dropped, with the number of entries in storage
     :ivar refusals: why the change is refused; with any, a pipeline does not start with it
     :ivar operators: the operators of the stream program with which something happens, in the order of the program
     :ivar files: the files of the stream program whose texts differ
@@ -206,7 +213,7 @@ class ChangePlan:
 
     @property
     def rows(self) -> int:
-        """The number of stored rows that are read to evaluate the views."""
+        """The number of entries in storage that are read to evaluate the views."""
         return sum(view.rows for view in self.evaluated.values())
 
     def to_wire(self) -> dict[str, Any]:

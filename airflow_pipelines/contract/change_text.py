@@ -28,6 +28,11 @@ _EFFECTS: Final = {
     ("removed", "output connector"): "ends",
 }
 
+_ENTRIES: Final = (
+    "Entries are what the storage has to read or to drop, not rows: a row that has changed has several until they are merged, and"
+    " what a view keeps besides its contents is counted, too."
+)
+
 _LONGEST_SQL: Final = 8000
 """The characters of a statement that are shown at most."""
 
@@ -79,8 +84,8 @@ def change_text(change: PendingChange) -> str:
             for label, sql in _statements(relation):
                 lines += [f"{relation.kind.value} {name} ({relation.change.value}), {label}:", *_indented(sql)]
         lines += [f"operator {_operator_name(each)}: {operator_effect(each)}" for each in change.plan.operators]
-        lines += [f"evaluated from {view.rows} stored rows: view {name}" for name, view in sorted(change.plan.evaluated.items())]
-        lines += [f"dropped with {rows} stored rows: {name}" for name, rows in sorted(change.plan.dropped.items())]
+        lines += [f"evaluated from {_entries(view.rows)}: view {name}" for name, view in sorted(change.plan.evaluated.items())]
+        lines += [f"dropped with {_entries(count)}: {name}" for name, count in sorted(change.plan.dropped.items())]
         lines += [f"refused: {refusal.message}" for refusal in change.plan.refusals]
         if change.plan.evaluated:
             range_ = _range(change.plan.seconds, change.plan.seconds_at_most)
@@ -114,10 +119,14 @@ def change_markdown(change: PendingChange) -> str:
             for name, view in sorted(change.plan.evaluated.items())
         ]
         total = f"| all | {change.plan.rows} | {_range(change.plan.seconds, change.plan.seconds_at_most)} |"
-        parts.append("\n".join(["| view to evaluate | stored rows read | seconds, about |", "| --- | --- | --- |", *rows, total]))
+        parts.append(
+            "\n".join(["| view to evaluate | entries of the storage read | seconds, about |", "| --- | --- | --- |", *rows, total])
+        )
     if change.plan is not None and change.plan.dropped:
         rows = [f"| `{name}` | {count} |" for name, count in sorted(change.plan.dropped.items())]
-        parts.append("\n".join(["| dropped | stored rows |", "| --- | --- |", *rows]))
+        parts.append("\n".join(["| dropped | entries of the storage |", "| --- | --- |", *rows]))
+    if change.plan is not None and (change.plan.evaluated or change.plan.dropped):
+        parts.append(_ENTRIES)
     if change.plan is not None and change.plan.refusals:
         parts.append("\n".join(f"- **refused**: {refusal.message}" for refusal in change.plan.refusals))
     if change.plan is not None:
@@ -143,7 +152,7 @@ def operator_effect(operator: OperatorChange) -> str:
     if dropped:
         found.append(f"DROPS {dropped}")
     if not kept and not dropped:
-        found.append("has no state")
+        found.append("has no state" if operator.is_size_known else "goes on")
     because = f", because {operator.reason}" if operator.reason else ""
     return "; ".join(found) + _size(operator) + because
 
@@ -168,7 +177,13 @@ def _size(operator: OperatorChange) -> str:
         found.append(f"{operator.keys} key{'' if operator.keys == 1 else 's'}")
     if operator.bytes is not None:
         found.append(readable_size(operator.bytes))
+    if not operator.is_size_known:
+        found.append("its size is not known before the first checkpoint")
     return f" ({', '.join(found)})" if found else ""
+
+
+def _entries(count: int) -> str:
+    return f"{count} entr{'y' if count == 1 else 'ies'} in storage"
 
 
 def _cell(text: str) -> str:

@@ -171,7 +171,7 @@ def _evaluations(bootstrap: BootstrapPlan, saved: SavedProgram, new: Program, wi
 
 
 def _dropped(bootstrap: BootstrapPlan, saved: SavedProgram) -> dict[str, int]:
-    """The stored rows that are dropped: of removed and changed relations, contents and states."""
+    """The entries in storage that are dropped: of removed and changed relations, contents and states."""
     identity = saved.identity.fingerprints
     relations = {*identity.tables, *identity.views, SYSTEM_VIEW}
     found: dict[str, int] = {}

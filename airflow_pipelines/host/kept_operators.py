@@ -30,7 +30,8 @@ def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[K
 def running_operators(states: Mapping[str, Trace], program: StreamProgram | None) -> tuple[KeptOperator, ...]:
     """The operators of a program that runs, and what they kept at the newest checkpoint.
 
-    Before the first one nothing is written down, and all of them go on: they keep what they have by then.
+    Before the first one nothing is written down, and all of them go on: they keep what they have by then, and how much that is
+    nobody knows.
 
     :param states: the states of the program, empty for none
     :param program: the program, None for none
@@ -38,7 +39,7 @@ def running_operators(states: Mapping[str, Trace], program: StreamProgram | None
     kept = kept_operators(states) if states else ()
     if kept or program is None:
         return kept
-    return tuple(KeptOperator(operator, _states(operator, ())) for operator in program.operators)
+    return tuple(KeptOperator(operator, _states(operator, ()), None) for operator in program.operators)
 
 
 def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:

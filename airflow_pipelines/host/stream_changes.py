@@ -32,13 +32,13 @@ class KeptOperator:
 
     :param operator: what it was
     :param states: what it keeps: what its functions have asked for
-    :param size_bytes: how much of that is kept by key
+    :param size_bytes: how much of that is kept by key; None before the first checkpoint, when nobody has looked
     :param broadcast_bytes: how much all its tasks have in common
     """
 
     operator: StreamOperator
     states: tuple[StreamState, ...] = ()
-    size_bytes: int = 0
+    size_bytes: int | None = 0
     broadcast_bytes: int = 0
 
 
@@ -163,17 +163,27 @@ class _Fate:
         old, names = self.old.operator, tuple(state.name for state in self.old.states)
         if old.kind == SOURCE_KIND:
             names = (_POSITION,)
-        size = None if names == (_POSITION,) else self.old.size_bytes + self.old.broadcast_bytes
         if self.new is None:
-            return OperatorChange(old.uid, old.name, OperatorChangeKind.REMOVED, (), names, "it is no more", None, size)
+            return self._changed(old.name, OperatorChangeKind.REMOVED, (), names, "it is no more")
         if self.why_anew:
-            return OperatorChange(old.uid, self.new.name, OperatorChangeKind.STARTED_ANEW, (), names, self.why_anew, None, size)
+            return self._changed(self.new.name, OperatorChangeKind.STARTED_ANEW, (), names, self.why_anew)
         lost = {name: "it has no keys any more" for name in names} if self._loses_keys else self._lost_states()
         if old.fingerprint == self.new.fingerprint and not lost:
             return None
         kept = tuple(name for name in names if name not in lost)
         reason = "; ".join(f"{name}: {why}" for name, why in lost.items())
-        return OperatorChange(old.uid, self.new.name, OperatorChangeKind.MODIFIED, kept, tuple(lost), reason, None, size)
+        return self._changed(self.new.name, OperatorChangeKind.MODIFIED, kept, tuple(lost), reason)
+
+    def _changed(
+        self, name: str, kind: OperatorChangeKind, kept: tuple[str, ...], dropped: tuple[str, ...], reason: str
+    ) -> OperatorChange:
+        """A change with the size of the state, which is known from a checkpoint on; a position has none."""
+        old, keyed = self.old, self.old.size_bytes
+        has_size = old.operator.kind != SOURCE_KIND
+        size = keyed + old.broadcast_bytes if has_size and keyed is not None else None
+        has_state = has_size and (bool(old.states) or old.operator.states is None)
+        is_known = keyed is not None or not has_state
+        return OperatorChange(old.operator.uid, name, kind, kept, dropped, reason, None, size, is_known)
 
     @property
     def _loses_keys(self) -> bool:

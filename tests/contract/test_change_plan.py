@@ -41,6 +41,7 @@ def test_a_plan_survives_the_wire() -> None:
         "reason": "its type changed",
         "keys": 12,
         "bytes": 3456,
+        "is_size_known": True,
     }
     assert wire["files"] == [{"path": "fraud.py", "change": "modified", "diff": "-a\n+b"}]
 

@@ -61,7 +61,7 @@ def test_a_change_shows_its_programs_and_the_views_that_are_evaluated_anew() -> 
     plan = ChangePlan(evaluated={"avg_grade": ViewEvaluation({"grades": 1200}, 2, 0.312, 7.5)}, dropped={"avg_grade": 40})
     planned = replace(change, plan=plan)
     assert change_text(planned).endswith(
-        "evaluated from 1200 stored rows: view avg_grade\ndropped with 40 stored rows: avg_grade\n"
+        "evaluated from 1200 entries in storage: view avg_grade\ndropped with 40 entries in storage: avg_grade\n"
         "evaluating takes about 0.31 to 7.5 s, besides the restart"
     )
     assert "| `avg_grade` | 1200 | 0.31 to 7.5 |" in change_markdown(planned)
@@ -256,4 +256,6 @@ def test_a_request_tells_the_page_what_it_is_about(scripted: ScriptedService, pe
     waits_with(scripted, CHANGE)
     asked(ReviewPipelineChangeOperator(**COMMON, pipeline_conn_id="team"), person)
     # The pipeline shows the change itself.
-    assert person.pushed["review"] == {"pipeline": "p", "pipeline_conn_id": "team", "programs": PROGRAMS, "change": None}
+    review = dict(person.pushed["review"])
+    assert review.pop("asked_at") > 0
+    assert review == {"pipeline": "p", "pipeline_conn_id": "team", "programs": PROGRAMS, "change": None, "version": None}

@@ -2,7 +2,7 @@
 
 import { classes, html, useState } from "./html.js";
 import { bytes, counted, estimate, whole } from "./format.js";
-import { rowsRead } from "./graph_node.js";
+import { entriesRead } from "./graph_node.js";
 import { Icon } from "./icons.js";
 import { Review } from "./review.js";
 import { SideBySide } from "./side_by_side.js";
@@ -12,6 +12,7 @@ const SIGNS = { added: "+", removed: "−", modified: "~", connectors: "~", star
 const ORDER = ["modified", "added", "removed", "connectors"];
 /** So many declarations are shown at once; of more, those that somebody opens. */
 const FEW = 20;
+const ENTRIES = "Entries in storage, not rows: a row that has changed has several until they are merged, and what a view keeps besides its contents is counted, too.";
 const TOUCHED = ["added", "modified", "removed"];
 
 /** What a change comes to, in a sentence. */
@@ -24,7 +25,7 @@ export function summary(change) {
     .filter(([what]) => numbers.has(what))
     .map(([what, word]) => `${numbers.get(what)} ${word}`);
   const views = Object.keys(plan.evaluated).length;
-  const cost = views ? `${counted(views, "view")} to evaluate anew from ${counted(plan.rows, "stored row")}, about ${estimate(plan)}` : "no view to evaluate anew";
+  const cost = views ? `${counted(views, "view")} to evaluate anew from ${counted(plan.rows, "entry", "entries")} in storage, about ${estimate(plan)}` : "no view to evaluate anew";
   return `${parts.join(", ") || "Nothing that is declared differs"}; ${cost}.`;
 }
 
@@ -37,8 +38,8 @@ export function summary(change) {
 export function Change({ change, isRunning, decision }) {
   const { plan } = change;
   return html`<section class="card change" aria-labelledby="change-title">
-    <header><h2 id="change-title"><${Icon} name="warn" />A change waits for approval</h2>
-      <p>${summary(change)} ${isRunning ? "The pipeline goes on with its program until then." : "The pipeline does not process anything until then."}</p></header>
+    <header><h2 id="change-title"><${Icon} name="warn" />${decision.overtaken ? "A request for approval was overtaken" : "A change waits for approval"}</h2>
+      <p>${summary(change)} ${decision.overtaken ? decision.overtaken : isRunning ? "The pipeline goes on with its program until then." : "The pipeline does not process anything until then."}</p></header>
     ${plan?.refusals.map((refusal) => html`<div class="banner tone-bad" role="alert"><${Icon} name="bad" /><div><strong>Refused: the pipeline does not start with it.</strong> ${refusal.message}</div></div>`)}
     <${Effects} change=${change} />
     <${Declarations} plan=${plan} isRunning=${isRunning} />
@@ -52,7 +53,7 @@ function Effects({ change }) {
   const rows = [...relationRows(change), ...connectorRows(change.approval_diff), ...anewRows(change), ...operatorRows(change.plan)];
   if (rows.length === 0) return html`<p class="muted">No relation, connector or operator is another one.</p>`;
   return html`<div class="scrolls"><table class="effects">
-    <thead><tr><th scope="col">What</th><th scope="col">Change</th><th scope="col">What happens</th><th scope="col" class="right">Rows read</th><th scope="col" class="right">About</th><th scope="col" class="right">Rows dropped</th></tr></thead>
+    <thead><tr><th scope="col">What</th><th scope="col">Change</th><th scope="col">What happens</th><th scope="col" class="right" title=${ENTRIES}>Entries read</th><th scope="col" class="right">About</th><th scope="col" class="right" title=${ENTRIES}>Entries dropped</th></tr></thead>
     <tbody>${rows.map(
       (row) => html`<tr><th scope="row"><span class="muted">${row.kind}</span> <code>${row.name}</code></th>
         <td><span class=${`effect effect-${WORDS[row.what]}`}>${SIGNS[row.what]} ${WORDS[row.what]}</span></td><td>${row.text}</td>
@@ -88,7 +89,7 @@ function relationText({ change, kind }, evaluation) {
 
 function costs(plan, name) {
   const evaluation = plan.evaluated[name];
-  return { rows: evaluation?.rows, estimate: evaluation && estimate(evaluation), reads: evaluation && rowsRead(evaluation.reads), dropped: plan.dropped[name] };
+  return { rows: evaluation?.rows, estimate: evaluation && estimate(evaluation), reads: evaluation && entriesRead(evaluation.reads), dropped: plan.dropped[name] };
 }
 
 const byOrder = ([one, { change: first }], [other, { change: second }]) => ORDER.indexOf(first) - ORDER.indexOf(second) || one.localeCompare(other);
@@ -124,7 +125,7 @@ function operatorRows(plan) {
 
 function operatorText(operator) {
   if (operator.change === "added") return "is new and starts without state";
-  const size = [operator.keys !== null && counted(operator.keys, "key"), operator.bytes !== null && bytes(operator.bytes)].filter(Boolean).join(", ");
+  const size = [operator.keys !== null && counted(operator.keys, "key"), operator.bytes !== null && bytes(operator.bytes), operator.is_size_known === false && "not known before the first checkpoint"].filter(Boolean).join(", ");
   const parts = [
     operator.kept_states.length && `goes on with ${operator.kept_states.join(", ")}`,
     operator.dropped_states.length && `drops ${operator.dropped_states.join(", ")}`,

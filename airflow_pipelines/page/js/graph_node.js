@@ -41,8 +41,8 @@ const joined = (...parts) => parts.filter(Boolean).join(" · ");
 
 /** The line that says what a change costs. */
 export function costLine(node) {
-  if (node.evaluated) return `${brief(node.evaluated.rows)} rows · ${estimate(node.evaluated)}`;
-  if (node.effect === "dropped" && node.droppedRows !== undefined) return `${brief(node.droppedRows)} rows go`;
+  if (node.evaluated) return `${brief(node.evaluated.rows)} entries · ${estimate(node.evaluated)}`;
+  if (node.effect === "dropped" && node.droppedEntries !== undefined) return `${brief(node.droppedEntries)} entries go`;
   if (node.operatorChange?.dropped_states.length) return `drops ${node.operatorChange.dropped_states.join(", ")}`;
   if (node.effect === "connectors") return "rows stay";
   if (node.operatorChange?.kept_states.length) return "keeps its state";
@@ -101,5 +101,5 @@ function EffectTag({ effect }) {
   </g>`;
 }
 
-/** Numbers of rows by relation, as text. */
-export const rowsRead = (reads) => Object.entries(reads).map(([name, rows]) => `${whole(rows)} of ${name}`).join(", ");
+/** Numbers of entries in storage by relation, as text. */
+export const entriesRead = (reads) => Object.entries(reads).map(([name, entries]) => `${whole(entries)} of ${name}`).join(", ");

@@ -10,7 +10,7 @@ export function Legend({ isChange }) {
       ? html`<span class="key"><i class="swatch effect-new"></i>+ new</span>
           <span class="key"><i class="swatch effect-changed"></i>~ changed</span>
           <span class="key"><i class="swatch effect-dropped"></i>− dropped</span>
-          <span class="key"><svg class="swatch" viewBox="0 0 18 12" aria-hidden="true"><rect class="hatch" width="18" height="12" /></svg>evaluated anew: stored rows read, estimated time</span>`
+          <span class="key"><svg class="swatch" viewBox="0 0 18 12" aria-hidden="true"><rect class="hatch" width="18" height="12" /></svg>evaluated anew: entries of the storage read, estimated time</span>`
       : html`<span class="key">share of the steps' time
           <span class="scale">${HEATS.map((text, heat) => html`<i class=${`swatch heat-${heat}`} title=${text || "less than 5 %"}></i>`)}</span>
           0 to over 50 %, last 10 s</span>

@@ -129,9 +129,9 @@ export function withChange(picture, change) {
       node.effect ??= "anew";
     }
   }
-  for (const [name, rows] of Object.entries(plan.dropped)) {
+  for (const [name, entries] of Object.entries(plan.dropped)) {
     const node = nodes.get(relationId(name));
-    if (node) node.droppedRows = rows;
+    if (node) node.droppedEntries = entries;
   }
   return { nodes: [...nodes.values()], edges: unique(edges, [...nodes.values()]) };
 }
