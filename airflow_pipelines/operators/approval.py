@@ -24,7 +24,7 @@ from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors
 from airflow_pipelines.operators.dag_test import await_answer, end_task_of_dag_test
 from airflow_pipelines.operators.diff import change_fingerprint, change_xcom, review_xcom
-from airflow_pipelines.operators.request import Answer, check_request, write_request
+from airflow_pipelines.operators.request import REVIEW_KEY, Answer, check_request, write_request
 from airflow_pipelines.operators.task_memory import TaskMemory
 from airflow_pipelines.operators.waiting import reached_or_deferred
 from airflow_pipelines.triggers.pipeline import result_of
@@ -199,7 +199,7 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         fingerprint = change_fingerprint(change)
         write_request(self, self.pipeline_name, change_markdown(change), fingerprint)
         review = review_xcom(self.pipeline_name, self.pipeline_conn_id, change, planned=False)
-        context["ti"].xcom_push(key="review", value=review)
+        context["ti"].xcom_push(key=REVIEW_KEY, value=review)
         try:
             return super().execute(context)
         except TaskAwaitingInput as wait:

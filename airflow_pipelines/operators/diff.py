@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from typing import Any
 
 from airflow_pipelines.contract.change_text import changes_of
@@ -27,19 +28,22 @@ def change_fingerprint(change: PendingChange, *more: Any) -> str:
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def review_xcom(pipeline: str, conn_id: str, change: PendingChange, *, planned: bool) -> dict[str, Any]:
+def review_xcom(pipeline: str, conn_id: str, change: PendingChange, *, planned: bool, version: int | None = None) -> dict[str, Any]:
     """What an XCom ``review`` tells about a request, so that a page can show it on the pipeline.
 
     :param pipeline: the pipeline
     :param conn_id: the connection's id
     :param change: what people are asked about
     :param planned: whether the pipeline goes on without it, so that it cannot show the change itself
+    :param version: the only version of the pipeline that the change can be made to; None when the request is not bound to one
     """
     return {
         "pipeline": pipeline,
         "pipeline_conn_id": conn_id,
         "programs": change.programs,
         "change": change_wire(change) if planned else None,
+        "version": version,
+        "asked_at": int(time.time() * 1000),
     }
 
 

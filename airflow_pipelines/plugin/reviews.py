@@ -16,6 +16,7 @@ from airflow.utils.state import TaskInstanceState
 from sqlalchemy import and_, select
 
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID
+from airflow_pipelines.operators.request import REVIEW_KEY
 from airflow_pipelines.plugin.paths import request_answer, request_page
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 MOST: Final = 1000
-REVIEW_KEY: Final = "review"
-"""The key of the XCom in which a task says which change it waits with."""
 
 
 def open_reviews(session: Session, user: BaseUser) -> list[dict[str, Any]]:
@@ -97,11 +96,13 @@ def _may_see(session: Session, user: BaseUser, dag_id: str) -> bool:
 
 
 def _review(request: HITLDetail, task_instance: TaskInstance, said: dict[str, Any]) -> dict[str, Any]:
+    created_at = int(request.created_at.timestamp() * 1000)
     return {
         "connection": said.get("pipeline_conn_id") or DEFAULT_CONN_ID,
         "pipeline": said["pipeline"],
         "programs": said.get("programs") or {},
         "change": said.get("change"),
+        "version": said.get("version"),
         "dag_id": task_instance.dag_id,
         "run_id": task_instance.run_id,
         "task_id": task_instance.task_id,
@@ -113,7 +114,9 @@ def _review(request: HITLDetail, task_instance: TaskInstance, said: dict[str, An
         "multiple": bool(request.multiple),
         "params": request.params,
         "assigned_users": request.assigned_users,
-        "created_at": int(request.created_at.timestamp() * 1000),
+        "created_at": created_at,
+        # A task that was cleared asks again, with the request that Airflow has of it.
+        "asked_at": said.get("asked_at") or created_at,
         "page": request_page(task_instance),
         "answer": request_answer(task_instance),
     }

@@ -76,6 +76,8 @@ def _row(record: PipelineRecord, answers: Mapping[UUID, _HostAnswer]) -> dict[st
         "name": record.name,
         "description": record.description,
         "tags": list(record.tags),
+        "version": record.version,
+        "program_version": record.program_version,
         "status": record.deployment_status,
         "status_since": _milliseconds(later(record.deployment_resources_status_since, record.deployment_runtime_status_since)),
         "desired_status": record.deployment_desired_status,

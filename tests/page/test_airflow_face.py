@@ -44,16 +44,18 @@ def test_the_change_of_a_running_pipeline_is_on_its_picture(page: Page, airflow:
     expect(page.get_by_text("A change waits for approval")).to_be_visible()
     page.get_by_role("link", name="shop").click()
     named = {name: page.locator(f'[data-node="relation:{name}"]') for name in ("orders", "kept", "totals", "large")}
-    expect(named["totals"]).to_have_attribute("aria-label", "view totals, 25 % · 5/s, changed, 1.2 M rows · 12 s")
-    expect(named["large"]).to_have_attribute("aria-label", "view large, view, new, 1.2 M rows · 3 s")
-    expect(named["kept"]).to_have_attribute("aria-label", "view kept, 75 % · 50/s, dropped, 4.5 k rows go")
+    expect(named["totals"]).to_have_attribute("aria-label", "view totals, 25 % · 5/s, changed, 1.2 M entries · 12 s")
+    expect(named["large"]).to_have_attribute("aria-label", "view large, view, new, 1.2 M entries · 3 s")
+    expect(named["kept"]).to_have_attribute("aria-label", "view kept, 75 % · 50/s, dropped, 4.5 k entries go")
     expect(named["orders"]).to_have_attribute("aria-label", "table orders, table · 95/s")
     assert [named[name].locator(".hatch").count() for name in ("orders", "kept", "totals", "large")] == [0, 0, 1, 1]
     # What the new view reads is drawn, too.
     expect(page.locator("path.edge.effect-new title")).to_contain_text(["orders → totals", "orders → large"])
     expect(page.locator("path.edge.effect-dropped title")).to_contain_text(["orders → kept", "kept → totals"])
     changed = page.locator("section.change")
-    expect(changed).to_contain_text("1 changed, 1 new, 1 dropped; 2 views to evaluate anew from 2,400,000 stored rows, about 15 s.")
+    expect(changed).to_contain_text(
+        "1 changed, 1 new, 1 dropped; 2 views to evaluate anew from 2,400,000 entries in storage, about 15 s."
+    )
     expect(changed).to_contain_text("The pipeline goes on with its program until then.")
     expect(changed.locator("mark", has_text="max(x) AS m")).to_have_count(1)
     expect(changed.locator("td.ins", has_text="FROM orders")).to_have_count(1)
@@ -117,6 +119,34 @@ def test_what_was_not_shown_cannot_be_approved(page: Page, airflow: AirflowDoubl
     page.reload()
     expect(page.get_by_role("note")).to_contain_text("No task of Airflow asks for this approval")
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+
+
+def test_a_request_whose_pipeline_moved_can_only_be_rejected(page: Page, airflow: AirflowDouble, address: str) -> None:
+    airflow.has(descriptor(version=4, program_version=3))
+    airflow.answers["overview"]["pipelines"][0] |= {"version": 4, "program_version": 3}
+    airflow.reviews = [review(version=1)]
+    page.goto(address)
+    expect(page.get_by_text("A request for approval was overtaken")).to_be_visible()
+    page.goto(address + SHOP)
+    expect(page.locator("section.change").get_by_role("note")).to_contain_text("it is version 4 now, and was version 1")
+    expect(page.get_by_role("button", name="Approve …")).to_be_disabled()
+    airflow.reviews = [review()]
+    page.reload()
+    expect(page.locator("section.change").get_by_role("note")).to_contain_text("the change was planned for version 1")
+    page.get_by_role("button", name="Reject …").click()
+    page.get_by_role("button", name="Reject, in Airflow").click()
+    expect(page.get_by_role("status").filter(has_text="Airflow has the answer “Reject”")).to_be_visible()
+
+
+def test_the_newest_request_is_the_one_that_counts(page: Page, airflow: AirflowDouble, address: str) -> None:
+    airflow.has(descriptor())
+    newer = review(run_id="manual__2", asked_at=2, change=change(relations={}, evaluated={}, dropped={}, rows=0, seconds=0))
+    airflow.reviews = [review(asked_at=1), newer]
+    page.goto(address + SHOP)
+    expect(page.locator("section.change")).to_contain_text("Nothing that is declared differs")
+    expect(page.get_by_role("button", name="Approve …")).to_be_enabled()
+    expect(page.locator("section.overtaken li")).to_contain_text(["run manual__1"])
+    expect(page.locator("section.overtaken")).to_contain_text("A newer request has replaced this one: that of DAG release, run")
 
 
 def test_no_text_becomes_code(page: Page, airflow: AirflowDouble, address: str) -> None:

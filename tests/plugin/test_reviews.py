@@ -16,7 +16,10 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TABLES = {
     "hitl_detail", "xcom", "rendered_task_instance_fields", "task_instance", "dag_run", "dag_version", "dag", "dag_bundle",
 }  # fmt: skip
-SAID = {"pipeline": "shop", "pipeline_conn_id": "team", "programs": {"saved": {"hash": "1"}}, "change": {"plan": None}}
+SAID = {
+    "pipeline": "shop", "pipeline_conn_id": "team", "programs": {"saved": {"hash": "1"}}, "change": {"plan": None}, "version": 4,
+    "asked_at": 12,
+}  # fmt: skip
 
 
 def completed(model: Any, values: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +139,8 @@ def test_open_reviews_say_what_waits_and_where_it_is_answered(client: Client, wa
         "pipeline": "shop",
         "programs": SAID["programs"],
         "change": SAID["change"],
+        "version": 4,
+        "asked_at": 12,
         "dag_id": "d",
         "run_id": "run/1",
         "task_id": "gate",

@@ -4,6 +4,7 @@ import { html, render, useCallback, useEffect, useErrorBoundary, useMemo, useSta
 import { apiKey, loadContext, loadReviews, loadTask, Pipelines } from "./api.js";
 import { KeyForm } from "./key.js";
 import { List } from "./list.js";
+import { reviewsOf } from "./overtaken.js";
 import { PipelinePage } from "./pipeline.js";
 import { usePolled } from "./polling.js";
 import { LIST, pipelineRoute, useRoute } from "./route.js";
@@ -88,9 +89,8 @@ function Shown({ route, context, services, reviews, reloadReviews, onKeyError, t
   if (!service) {
     return html`<main class="page"><${Empty} title="Unknown connection">There is no connection “${route.connection}”, or you may not use it. <a href=${LIST}>All pipelines</a><//></main>`;
   }
-  const review = reviews.find((each) => each.pipeline === route.pipeline && each.connection === service.connection.id) ?? null;
   return html`<${PipelinePage} key=${pipelineRoute(route.pipeline, service.connection.id)} name=${route.pipeline} view=${route.view} service=${service}
-    face=${context.face} review=${review} onDecided=${reloadReviews} onKeyError=${onKeyError} theme=${theme} />`;
+    face=${context.face} reviews=${reviewsOf(reviews, service.connection.id, route.pipeline)} onDecided=${reloadReviews} onKeyError=${onKeyError} theme=${theme} />`;
 }
 
 const place = document.getElementById("app");

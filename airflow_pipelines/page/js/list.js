@@ -3,6 +3,7 @@
 import { classes, html, memo, useMemo, useState } from "./html.js";
 import { brief, briefAge, bytes, counted, duration, exact, rate, UNKNOWN, whole } from "./format.js";
 import { Icon, StatePill } from "./icons.js";
+import { reviewsOf, whyOvertaken } from "./overtaken.js";
 import { usePolled, useNow } from "./polling.js";
 import { pipelineRoute } from "./route.js";
 import { Sparkline } from "./sparkline.js";
@@ -36,7 +37,7 @@ function Connection({ service, hasHeading, wanted, reviews, onKeyError }) {
   const { problem, label } = service.connection;
   const { data, error, at, reload } = usePolled(problem ? null : service.overview, EVERY_MS, [service.connection.api]);
   const now = useNow();
-  const rows = useMemo(() => rowsOf(data, reviews, wanted), [data, reviews, wanted]);
+  const rows = useMemo(() => rowsOf(data, reviews, service.connection.id, wanted), [data, reviews, service.connection.id, wanted]);
   if (error?.kind === "key") onKeyError(error);
   const heading = hasHeading && html`<h2 class="connection">${label}</h2>`;
   if (problem) return html`${heading}<${Problem} title="This connection cannot be used" error=${{ message: problem }} />`;
@@ -56,14 +57,16 @@ function Connection({ service, hasHeading, wanted, reviews, onKeyError }) {
         : html`<${Table} rows=${rows} connection=${service.connection.id} now=${serverNow} />`}`;
 }
 
-function rowsOf(data, reviews, wanted) {
+function rowsOf(data, reviews, connection, wanted) {
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
   return (data?.pipelines ?? [])
     .map((pipeline) => {
       const state = stateOf({ status: pipeline.status, programStatus: pipeline.program_status, error: pipeline.error });
-      const review = reviews.find((each) => each.pipeline === pipeline.name) ?? null;
-      const attention = review && state.tone !== "bad" ? URGENCY.warn : URGENCY[state.tone];
-      return { pipeline, state, review, attention: hasErrors(pipeline) ? Math.min(attention, URGENCY.warn) : attention };
+      const waiting = reviewsOf(reviews, connection, pipeline.name);
+      const review = waiting[0] ?? null;
+      const overtaken = review && whyOvertaken(review, review, pipeline);
+      const attention = review && !overtaken && state.tone !== "bad" ? URGENCY.warn : URGENCY[state.tone];
+      return { pipeline, state, review, overtaken, attention: hasErrors(pipeline) ? Math.min(attention, URGENCY.warn) : attention };
     })
     .filter(({ pipeline, state }) => {
       const text = [pipeline.name, pipeline.description, state.word, ...(pipeline.tags ?? [])].join(" ").toLowerCase();
@@ -92,7 +95,7 @@ function Table({ rows, connection, now }) {
   </table></div>`;
 }
 
-const Row = memo(function Row({ pipeline, state, review, connection, second }) {
+const Row = memo(function Row({ pipeline, state, review, overtaken, connection, second }) {
   const now = second * 1000;
   const { figures, checkpoint, sync, error } = pipeline;
   const waits = pipeline.status === "AwaitingApproval" || review;
@@ -101,7 +104,7 @@ const Row = memo(function Row({ pipeline, state, review, connection, second }) {
     <th scope="row"><a href=${route}>${pipeline.name}</a>${(pipeline.tags ?? []).map((tag) => html`<span class="chip">${tag}</span>`)}
       ${pipeline.description && html`<div class="description" title=${pipeline.description}>${pipeline.description}</div>`}</th>
     <td><${StatePill} state=${state} /> <span class="muted since" title=${exact(pipeline.status_since)}>${briefAge(pipeline.status_since, now)}</span>
-      ${review && pipeline.status !== "AwaitingApproval" && html`<div class="note tone-warn"><${Icon} name="warn" />A change waits for approval</div>`}
+      ${review && pipeline.status !== "AwaitingApproval" && html`<div class="note tone-warn"><${Icon} name="warn" />${overtaken ? "A request for approval was overtaken" : "A change waits for approval"}</div>`}
       ${error && html`<div class="error-line" title=${error.message}>${error.message}</div>`}</td>
     <td>${figures
       ? html`<div class="rates"><${Sparkline} values=${figures.sparkline?.rows_per_second} label=${`Rows in a second of ${pipeline.name}`} /><span class="figure">${rate(figures.rows_per_second)}</span></div>`

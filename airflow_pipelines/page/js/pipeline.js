@@ -12,6 +12,8 @@ import { Graph } from "./graph.js";
 import { Icon, StatePill } from "./icons.js";
 import { lag } from "./list.js";
 import { Logs } from "./logs.js";
+import { OutsideLink } from "./outside.js";
+import { isFor, whyOvertaken } from "./overtaken.js";
 import { effectsIn, pictureOf, withChange } from "./picture.js";
 import { useNow, usePolled } from "./polling.js";
 import { compilerMessages, Program } from "./program.js";
@@ -32,11 +34,11 @@ const NO_HEALTH = new Map();
  * @param {?string} properties.view the part to show first
  * @param {import("./api.js").Pipelines} properties.service
  * @param {"service"|"airflow"} properties.face
- * @param {?Object} properties.review what waits in Airflow for this pipeline
+ * @param {Array<Object>} properties.reviews what waits in Airflow for this pipeline, the newest first
  * @param {function(): void} properties.onDecided an answer was given
  * @param {function(Error): void} properties.onKeyError
  */
-export function PipelinePage({ name, view, service, face, review, onDecided, onKeyError, theme }) {
+export function PipelinePage({ name, view, service, face, reviews, onDecided, onKeyError, theme }) {
   const key = [service.connection.api, name];
   const now = useNow();
   const status = usePolled((signal) => service.status(name, signal), STATUS_MS, key);
@@ -53,7 +55,9 @@ export function PipelinePage({ name, view, service, face, review, onDecided, onK
   const descriptor = { ...program.data, ...status.data };
   const state = stateOf({ status: descriptor.deployment_status, programStatus: descriptor.program_status, error: descriptor.deployment_error });
   const pending = descriptor.deployment_status === "AwaitingApproval" ? pendingOf(descriptor) : null;
+  const review = reviews.find((each) => pending && isFor(each, pending)) ?? reviews[0] ?? null;
   const change = pending ?? review?.change ?? null;
+  const overtaken = (each) => whyOvertaken(each, review, { ...status.data, status: status.data.deployment_status });
   return html`<main class="page pipeline-page">
     <${Crumbs} name=${name} connection=${face === "airflow" ? service.connection.label : null} />
     ${status.error && html`<${Stale} error=${status.error} at=${status.at} now=${now} onRetry=${status.reload} />`}
@@ -64,7 +68,8 @@ export function PipelinePage({ name, view, service, face, review, onDecided, onK
       ? program.error ? html`<${Problem} title="The program cannot be shown" error=${program.error} onRetry=${program.reload} />` : html`<${Loading} what="the program" />`
       : html`<${Picture} service=${service} name=${name} descriptor=${descriptor} figures=${figures.data} change=${change} isPending=${pending !== null} view=${view} />`}
     ${change && html`<${Change} change=${change} isRunning=${pending === null}
-      decision=${{ face, review, obstacle: obstacleOf(face, session.data), decide: decider(face, service, name, review), onDone: (text) => { setNotice(text); status.reload(); onDecided(); } }} />`}
+      decision=${{ face, review, overtaken: review && overtaken(review), obstacle: obstacleOf(face, session.data), decide: decider(face, service, name, review), onDone: (text) => { setNotice(text); status.reload(); onDecided(); } }} />`}
+    <${Overtaken} reviews=${change ? reviews.filter((each) => each !== review) : reviews} why=${overtaken} />
     ${isFed && html`<section class="card"><${Steps} steps=${figures.data?.steps ?? null} activity=${figures.data?.activity ?? null} theme=${theme} /></section>`}
     <${Tabs} view=${view} service=${service} name=${name} descriptor=${descriptor} isFed=${isFed} now=${now} />
   </main>`;
@@ -93,6 +98,14 @@ function decider(face, service, name, review) {
     else if (option === "approve") await service.approve(name, change.programs);
     else await service.stop(name);
   };
+}
+
+/** Requests that wait in Airflow and can do nothing any more. */
+function Overtaken({ reviews, why }) {
+  if (reviews.length === 0) return null;
+  return html`<section class="card overtaken" aria-labelledby="overtaken-title"><header><h2 id="overtaken-title"><${Icon} name="warn" />Overtaken requests</h2></header>
+    <ul>${reviews.map((review) => html`<li><code>${review.task_id}</code> of DAG <code>${review.dag_id}</code>, run <code>${review.run_id}</code>, since ${exact(review.created_at)}: ${why(review)}
+      An approval does nothing. <${OutsideLink} path=${review.page}>Reject it in Airflow<//></li>`)}</ul></section>`;
 }
 
 function Crumbs({ name, connection }) {

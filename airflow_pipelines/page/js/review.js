@@ -7,17 +7,19 @@ import { html, useCallback, useState } from "./html.js";
 import { clock } from "./format.js";
 import { Icon } from "./icons.js";
 import { OutsideLink } from "./outside.js";
+import { isFor } from "./overtaken.js";
 
 /**
  * @param {Object} properties
  * @param {Object} properties.change what is shown
  * @param {"service"|"airflow"} properties.face
  * @param {?Object} properties.review the request that waits in Airflow
+ * @param {?string} properties.overtaken why the request can only be rejected any more
  * @param {?string} properties.obstacle why nobody can decide here
  * @param {function(string, Object): Promise} properties.decide what sends the decision
  * @param {function(string): void} properties.onDone it was sent; with what that means
  */
-export function Review({ change, face, review, obstacle, decide, onDone }) {
+export function Review({ change, face, review, overtaken, obstacle, decide, onDone }) {
   const [asked, setAsked] = useState(null);
   const [isSending, setSending] = useState(false);
   const [isSent, setSent] = useState(false);
@@ -47,13 +49,14 @@ export function Review({ change, face, review, obstacle, decide, onDone }) {
     ${review && html`<p class="muted">${review.subject}. Task <code>${review.task_id}</code> of DAG <code>${review.dag_id}</code> waits since ${clock(review.created_at)}
       ${review.assigned_users?.length > 0 && html`, for ${review.assigned_users.map(({ name, id }) => name ?? id).join(", ")}`}. <${OutsideLink} path=${review.page}>Open it in Airflow<//></p>`}
     ${refusal && html`<p role="alert" class="tone-bad"><${Icon} name="bad" />${refusal}</p>`}
+    ${overtaken && html`<p role="note"><${Icon} name="warn" />Overtaken: ${overtaken} An approval would do nothing; start a new DAG run for this change.</p>`}
     ${reason
       ? html`<p role="note"><${Icon} name="warn" />${reason}</p>`
       : asked
         ? html`<div class="confirm" role="group" aria-label="Confirm"><p tabindex="-1" ref=${focus}>${asked.question}</p>
             <button type="button" class=${asked.style} disabled=${isSending} onClick=${send}>${isSending ? "Sending …" : asked.confirm}</button>
             <button type="button" disabled=${isSending} onClick=${() => setAsked(null)}>Back</button></div>`
-        : html`<div class="choices">${choices.map((choice) => html`<button type="button" class=${choice.style} onClick=${() => { setRefusal(null); setAsked(choice); }}>${choice.label}</button>`)}</div>`}
+        : html`<div class="choices">${choices.map((choice) => html`<button type="button" class=${choice.style} disabled=${Boolean(overtaken) && choice.isApproval} onClick=${() => { setRefusal(null); setAsked(choice); }}>${choice.label}</button>`)}</div>`}
   </footer>`;
 }
 
@@ -72,7 +75,7 @@ function airflowChoices(review) {
   return (review?.options ?? []).map((option) => {
     const isApproval = option === "Approve";
     return {
-      option, label: `${option} …`, style: isApproval ? "primary" : option === "Reject" ? "danger" : "", confirm: `${option}, in Airflow`,
+      option, isApproval, label: `${option} …`, style: isApproval ? "primary" : option === "Reject" ? "danger" : "", confirm: `${option}, in Airflow`,
       done: `Airflow has the answer “${option}”. The task goes on with it.`,
       question: isApproval
         ? "Airflow records that you approved. The task then lets exactly the change that its request shows take over; if the pipeline has moved, nothing happens."
@@ -84,14 +87,11 @@ function airflowChoices(review) {
 function airflowObstacle(review, change) {
   if (!review) return "No task of Airflow asks for this approval, or none that you may see. Approve it with ApprovePipelineOperator, or on the page of the service itself.";
   if (review.multiple || Object.keys(review.params ?? {}).length > 0) return "This request has fields to fill in: answer it in Airflow.";
-  if (review.programs && change.programs && JSON.stringify(sorted(review.programs)) !== JSON.stringify(sorted(change.programs))) {
+  if (review.programs && change.programs && !isFor(review, change)) {
     return "The request in Airflow was written for another change than the one that waits now. Start a new DAG run for this one.";
   }
   return null;
 }
-
-/** Hashes and versions in a fixed order, to be compared. */
-const sorted = (programs) => ["saved", "new"].map((side) => [programs[side]?.hash ?? null, programs[side]?.version ?? null]);
 
 function refusalText(error) {
   if (error.status === 412) return `Another change waits by now, and nothing was approved. ${error.message}`;
