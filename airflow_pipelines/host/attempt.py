@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.storage.errors import within_storage
 from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.checkpoint_requests import CheckpointRequests
 from airflow_pipelines.host.checkpointer import Checkpointer
@@ -55,7 +56,8 @@ class Attempt:
         self._fence = fence
         self._has_ended = False
         run = run_id(deployment.deployment_id, number)
-        self._metrics = PipelineMetrics(run, Path(deployment.storage))
+        self._storage = Path(deployment.storage)
+        self._metrics = PipelineMetrics(run, self._storage)
         self._intake = Intake(state.condition, self._received)
         self.opening = opening = Opening(
             deployment, sessions, references, state, approval, fence, self._metrics, log, self._arrived, number
@@ -78,9 +80,12 @@ class Attempt:
 
         :raises Exception: for whatever ends it otherwise
         """
-        live = self.opening.open()
-        self.requests.begin_activity(live)
-        StepLoop(live, self._state, self._intake, self._transactions, self._checkpointer, self._fence, self._first_queries).run()
+        with within_storage(self._storage):
+            live = self.opening.open()
+            self.requests.begin_activity(live)
+            StepLoop(
+                live, self._state, self._intake, self._transactions, self._checkpointer, self._fence, self._first_queries
+            ).run()
 
     def keep_last_step(self) -> None:
         """Save the steps before one that failed, where no journal has them."""

@@ -13,6 +13,7 @@ _CODES: Final = {
     StorageProblem.READ_ONLY: ErrorCode.STORAGE_READ_ONLY,
     StorageProblem.DAMAGED: ErrorCode.STORAGE_DAMAGED,
     StorageProblem.MISSING: ErrorCode.STORAGE_MISSING,
+    StorageProblem.REPLACED: ErrorCode.STORAGE_DAMAGED,
     StorageProblem.LOCKED: ErrorCode.STORAGE_LOCKED,
     StorageProblem.UNUSABLE: ErrorCode.STORAGE_ERROR,
 }

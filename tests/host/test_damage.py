@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine.storage.checkpoint import CheckpointInfo
-from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem
+from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem, within_storage
+from airflow_pipelines.engine.storage.fsck import check_storage
+from airflow_pipelines.host.failures import as_problem
 from tests.host.saved import make_store, read_store
 from tests.tiers import examples
 
@@ -116,3 +118,60 @@ def outcome(stored: Stored) -> tuple[Any, ...] | StorageError:
         return read_store(stored.folder)
     except StorageError as error:
         return error
+
+
+def become_a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("no folder")
+
+
+def become_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def read_within(folder: Path) -> tuple[Any, ...] | StorageError:
+    """What is in a storage, or what is wrong with it."""
+    try:
+        with within_storage(folder):
+            return read_store(folder)
+    except StorageError as error:
+        return error
+
+
+@pytest.mark.parametrize("replace", [become_a_file, shutil.rmtree, become_a_folder])
+def test_a_part_that_is_something_else_or_gone_is_named(stored: Stored, tmp_path: Path, replace: Callable[[Path], None]) -> None:
+    is_wanted = Path.is_file if replace is become_a_folder else Path.is_dir
+    names = [path.relative_to(stored.folder) for path in sorted(stored.folder.rglob("*")) if is_wanted(path)]
+    assert names
+    for number, name in enumerate(names):
+        folder = tmp_path / str(number)
+        shutil.copytree(stored.folder, folder)
+        replace(folder / name)
+        found = read_within(folder)
+        if isinstance(found, StorageError):
+            assert str(folder) in found.what
+            assert replace is shutil.rmtree or found.problem is not StorageProblem.UNUSABLE, found
+        else:
+            assert found == stored.contents, name
+
+
+def test_the_folder_of_batches_that_is_a_file_is_told_with_what_to_do(stored: Stored, tmp_path: Path) -> None:
+    folder = tmp_path / "storage"
+    shutil.copytree(stored.folder, folder)
+    become_a_file(folder / "batches")
+    with pytest.raises(StorageError) as raised:
+        read_store(folder)
+    problem = as_problem(raised.value, "orders")
+    assert problem.code == "RuntimeError.StorageDamaged"
+    assert problem.message.startswith(
+        f"The storage of pipeline orders cannot be used. {folder / 'batches'} is no folder, and a folder has to be there. Move it"
+    )
+    report = check_storage(folder)
+    assert report.refusal is not None
+    assert report.refusal.problem is StorageProblem.REPLACED
+
+
+def test_what_connectors_read_is_not_taken_for_the_storage(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), within_storage(tmp_path / "storage"):
+        (tmp_path / "rows.csv").read_text()

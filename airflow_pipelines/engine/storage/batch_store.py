@@ -61,10 +61,14 @@ class BatchStore:
     """
 
     def __init__(self, folder: str | os.PathLike[str], verification: Verification = Verification.ONCE) -> None:
-        """Use ``folder``, creating it where needed."""
+        """Use ``folder``, creating it where needed.
+
+        :raises StorageError: when it cannot be created
+        """
         self.folder = Path(folder).absolute()
         self.verification = verification
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with storage_access(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.RLock()
         self._staged: set[str] = set()
         self._unsynced: set[str] = set()
@@ -229,27 +233,33 @@ class BatchStore:
                     yield pa.Table.from_batches([part])
 
     def files(self) -> set[str]:
-        """Names of all batch files in the store."""
-        return {entry.name for entry in self.folder.iterdir() if _NAME.fullmatch(entry.name)}
+        """Return the names of all batch files in the store.
+
+        :raises StorageError: when its folder cannot be read
+        """
+        with storage_access(self.folder):
+            return {entry.name for entry in self.folder.iterdir() if _NAME.fullmatch(entry.name)}
 
     def garbage_collect(self, keep: Iterable[str]) -> int:
         """Remove every file that is neither in ``keep`` nor used by a live batch, and what interrupted writes left behind.
 
         :returns: how many batch files were removed
+        :raises StorageError: when its folder cannot be read or changed
         """
         with self.lock:
             held = {name for batch in list(self._batches) for name in batch.files}
             dead = self.files() - set(keep) - held
             # A run that came later has said so by now, or has yet to write the first of its files.
             self.guard()
-            for name in dead:
-                (self.folder / name).unlink(missing_ok=True)
-            self._unsynced -= dead
-            self._verified -= dead
-            staging = self.folder / _STAGING
-            for entry in list(staging.iterdir()) if staging.exists() else []:
-                if entry.name not in self._staged:
-                    shutil.rmtree(entry, ignore_errors=True)
+            with storage_access(self.folder):
+                for name in dead:
+                    (self.folder / name).unlink(missing_ok=True)
+                self._unsynced -= dead
+                self._verified -= dead
+                staging = self.folder / _STAGING
+                for entry in list(staging.iterdir()) if staging.exists() else []:
+                    if entry.name not in self._staged:
+                        shutil.rmtree(entry, ignore_errors=True)
         return len(dead)
 
 

@@ -21,6 +21,7 @@ class StorageProblem(StrEnum):
     DAMAGED = "damaged"
     MISSING = "missing"
     LOCKED = "locked"
+    REPLACED = "replaced"
     UNUSABLE = "unusable"
 
 
@@ -39,6 +40,10 @@ ADVICE: Final = {
         "storage. 'airflow-pipelines fsck' shows all that is missing."
     ),
     StorageProblem.LOCKED: "A pipeline runs in one host at a time: stop that one first.",
+    StorageProblem.REPLACED: (
+        "Move it out of the way and put back what was there from a backup, or choose another folder (AIRFLOW_PIPELINES_STORAGE); "
+        "to begin anew, clear the pipeline's storage."
+    ),
     StorageProblem.UNUSABLE: (
         "Give the user that runs the host write permission, or choose another folder (AIRFLOW_PIPELINES_STORAGE)."
     ),
@@ -52,6 +57,9 @@ _PROBLEMS: Final = {
     errno.EPERM: StorageProblem.READ_ONLY,
     errno.ENOENT: StorageProblem.MISSING,
     errno.EIO: StorageProblem.DAMAGED,
+    errno.EEXIST: StorageProblem.REPLACED,
+    errno.ENOTDIR: StorageProblem.REPLACED,
+    errno.EISDIR: StorageProblem.REPLACED,
 }
 
 
@@ -143,6 +151,23 @@ def storage_access(path: Path) -> Iterator[None]:
         raise storage_error(path, error) from error
 
 
+@contextmanager
+def within_storage(folder: Path) -> Iterator[None]:
+    """Turn what the operating system says about anything in a storage folder into a :class:`StorageError`.
+
+    Errors about other files, such as those that connectors read, stay what they are.
+
+    :param folder: the storage folder
+    :raises StorageError: for an OSError that names something in the folder
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.filename, str) and Path(error.filename).absolute().is_relative_to(folder.absolute()):
+            raise storage_error(folder, error) from error
+        raise
+
+
 def storage_error(path: Path, error: OSError) -> StorageError:
     """The error of a storage for one of the operating system's.
 
@@ -152,6 +177,12 @@ def storage_error(path: Path, error: OSError) -> StorageError:
     """
     problem = _PROBLEMS.get(error.errno or 0, StorageProblem.UNUSABLE)
     where = Path(error.filename) if isinstance(error.filename, str) and Path(error.filename).is_absolute() else path
+    if problem is StorageProblem.REPLACED:
+        if error.errno == errno.EISDIR:
+            return StorageError(problem, where, f"{where} is a folder, and a file has to be there.")
+        # The folder itself, or one of those that it is in.
+        replaced = next((each for each in reversed((where, *where.parents)) if each.exists() and not each.is_dir()), where)
+        return StorageError(problem, replaced, f"{replaced} is no folder, and a folder has to be there.")
     # Arrow's messages have its own words around the system's.
     reason = os.strerror(error.errno) if error.errno else str(error)
     return StorageError(problem, where, f"{where} cannot be used: {reason}.")

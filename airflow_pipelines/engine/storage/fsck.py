@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from uuid import UUID
 from airflow_pipelines.engine.storage import manifest
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.checkpoint import CheckpointStore
-from airflow_pipelines.engine.storage.errors import MissingError, StorageError
+from airflow_pipelines.engine.storage.errors import MissingError, StorageError, storage_error
 from airflow_pipelines.engine.storage.journal import FILE, read_journal
 from airflow_pipelines.engine.storage.set_aside import FOLDER as SET_ASIDE
 from airflow_pipelines.engine.storage.starting import SavedStarts, Start
@@ -55,6 +56,10 @@ def check_storage(folder: Path, expected: UUID | None = None) -> StorageReport:
     :returns: what was found
     :raises StorageError: when the folder cannot be read
     """
+    if (folder / "batches").exists() and not (folder / "batches").is_dir():
+        return StorageReport(
+            folder, (), None, storage_error(folder, NotADirectoryError(errno.ENOTDIR, "", str(folder / "batches")))
+        )
     if not (folder / "batches").is_dir():
         return _without_batches(folder, expected)
     batches = BatchStore(folder / "batches")

@@ -36,7 +36,7 @@ def test_a_holder_that_died_leaves_the_folder_free(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(StorageError, match=r"file/storage cannot be used.*write permission, or choose another folder"):
+    with pytest.raises(StorageError, match=r"/file is no folder, and a folder has to be there\. .* or choose another folder"):
         StorageLock(blocked / "storage")
 
 
