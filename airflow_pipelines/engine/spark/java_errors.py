@@ -19,6 +19,18 @@ _TASK = re.compile(rf"Lost task [^(\n]*(?:\([^()]*\)\s*)+: (?:(?P<name>{_CLASS})
 _FRAME = re.compile(r"^\s+(?:at (?P<place>[^\n(]+\([^)\n]*\))|\.\.\. \d+ |Suppressed: )")
 _WRAPPERS = frozenset({"ExecutionException", "InvocationTargetException", "UndeclaredThrowableException"})
 """Exceptions that only wrap another one."""
+_TOO_LARGE = frozenset(
+    {
+        "OutOfMemoryError",
+        "SparkOutOfMemoryError",
+        "NegativeArraySizeException",
+        # Arrow's.
+        "OutOfMemoryException",
+        "OversizedAllocationException",
+    }
+)
+_TOO_LARGE_TEXTS = ("OutOfMemoryError", "Cannot grow BufferHolder", "[COLLECTION_SIZE_LIMIT_EXCEEDED", "exceeds VM limit")
+"""In the messages of exceptions that have another class, or only tell of one in a task."""
 _CONDITION = re.compile(r"^\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 _SETTING = re.compile(r"(?i)([\w.-]*(?:password|passwd|secret|token|credential|access[._-]?key)[\w.-]*[\"']?\s*[=:]\s*)\S+")
@@ -67,6 +79,17 @@ def is_stack_overflow(error: BaseException | None) -> bool:
     :returns: whether that is the reason
     """
     return error is not None and any(cause.name == "StackOverflowError" for cause in java_causes(error))
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Return True if a query makes a value, or needs rows at once, for which the JVM has no memory or no array is long enough.
+
+    :param error: what Spark raised, None for nothing
+    """
+    if isinstance(error, MemoryError):
+        return True
+    causes = () if error is None else java_causes(error)
+    return any(cause.name in _TOO_LARGE or any(text in cause.message for text in _TOO_LARGE_TEXTS) for cause in causes)
 
 
 def java_causes(error: BaseException) -> tuple[JavaCause, ...]:

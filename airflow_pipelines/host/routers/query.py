@@ -17,7 +17,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, Problem
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.spark.failures import spark_complaint
-from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
+from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS, is_out_of_memory
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.values.intervals import shown_in_order
 from airflow_pipelines.host.live import LivePipeline
@@ -122,6 +122,16 @@ def _readable(table: pa.Table, frame: DataFrame) -> pa.Table:
     return with_variants_as_json(shown_in_order(with_unsigned_integers(table, frame.schema), frame.schema))
 
 
+def _too_large(cause: str) -> Problem:
+    """The Problem of a request that makes more than there is memory for: it has its status, whatever the format."""
+    return Problem(
+        ErrorCode.AD_HOC_QUERY_ERROR,
+        "The request was ended: it makes a value, or needs rows at once, for which the host has no memory"
+        f" ({cause.strip().rstrip('.')}). Make shorter texts and arrays, or ask for fewer rows; or give hosts more memory"
+        " (AIRFLOW_PIPELINES_DRIVER_MEMORY).",
+    )
+
+
 @contextmanager
 def _told(kind: type[Problem]) -> Iterator[None]:
     """Tell the client what is wrong with its request.
@@ -135,6 +145,8 @@ def _told(kind: type[Problem]) -> Iterator[None]:
     except (AdhocError, ProgramErrors, NotRepresentableError) as error:
         raise kind(ErrorCode.AD_HOC_QUERY_ERROR, str(error)) from error
     except MemoryError as error:
-        raise kind(ErrorCode.AD_HOC_QUERY_ERROR, f"{error}: ask for less.") from error
+        raise _too_large(str(error)) from error
     except SPARK_ERRORS as error:
+        if is_out_of_memory(error):
+            raise _too_large(spark_complaint(error)) from error
         raise kind(ErrorCode.AD_HOC_QUERY_ERROR, spark_complaint(error)) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_pipelines.engine.spark import java_errors
-from airflow_pipelines.engine.spark.java_errors import is_stack_overflow, java_causes, without_secrets
+from airflow_pipelines.engine.spark.java_errors import is_out_of_memory, is_stack_overflow, java_causes, without_secrets
 
 ABORTED = (
     "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: "
@@ -73,3 +73,24 @@ def test_an_error_of_pythons_has_no_java() -> None:
 def test_secrets_do_not_reach_a_log() -> None:
     text = "cannot connect to jdbc:postgresql://me:hunter2@host/db with fs.s3a.secret.key=abc123, token: 'xyz', a=1"
     assert without_secrets(text) == "cannot connect to jdbc:postgresql://***@host/db with fs.s3a.secret.key=*** token: *** a=1"
+
+
+@pytest.mark.parametrize(
+    ("stack", "found"),
+    [
+        ("java.lang.OutOfMemoryError: Java heap space" + FRAME, True),
+        ("java.lang.OutOfMemoryError: Requested array size exceeds VM limit" + FRAME, True),
+        ("java.lang.NegativeArraySizeException: -294967296" + FRAME, True),
+        ("org.apache.spark.SparkRuntimeException: [COLLECTION_SIZE_LIMIT_EXCEEDED.PARAMETER] Can't create array" + FRAME, True),
+        ("java.lang.IllegalArgumentException: Cannot grow BufferHolder by size 4 because the size is negative" + FRAME, True),
+        ("org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer." + FRAME, True),
+        ("org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero" + FRAME, False),
+        (STACKS["task of a cluster"][0], True),
+        (STACKS["lost executor"][0], False),
+    ],
+)
+def test_what_has_no_memory(stack: str, found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_errors, "java_stack", lambda _: stack)
+    assert is_out_of_memory(Exception()) is found
+    assert not is_out_of_memory(None)
+    assert is_out_of_memory(MemoryError())
