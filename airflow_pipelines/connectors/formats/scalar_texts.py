@@ -40,7 +40,17 @@ def scalars_of(forms: ValueForms) -> Scalars:
         (pat.is_duration, _durations),
         (_is_binary, partial(_binaries, form=forms.binary)),
         (pat.is_null, _nulls),
+        (_is_json, _as_they_are),
     )
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.JsonType)
+
+
+def _as_they_are(array: pa.Array) -> list[str | None]:
+    texts: list[str | None] = array.storage.to_pylist()
+    return texts
 
 
 def _is_binary(kind: pa.DataType) -> bool:

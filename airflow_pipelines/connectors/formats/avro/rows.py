@@ -7,6 +7,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from airflow_pipelines.connectors.formats.avro.unions import (
+    JSON_TEXT,
+    Member,
+    decoded_class,
+    text_of_list,
+    text_of_map,
+    text_of_one,
+    text_of_record,
+)
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 
 Schema = Any
@@ -59,7 +68,7 @@ class AvroRows:
         :raises RecordProblem: when its values have no counterpart in tables
         """
         self._types = _Types()
-        kind, self._plain = self._types.of(schema, "the record")
+        kind, self._plain = self._types.of_root(schema)
         if not pa.types.is_struct(kind):
             raise RecordProblem("the schema is none of a record, and a row has columns")
         self.schema = pa.schema(list(kind))
@@ -78,7 +87,13 @@ class _Types:
 
     def __init__(self) -> None:
         self._named: dict[str, tuple[pa.DataType, _Plain | None]] = {}
+        self._decoded: dict[str, type] = {}
         self._open: set[str] = set()
+
+    def of_root(self, schema: Schema) -> tuple[pa.DataType, _Plain | None]:
+        """The type of a record whose fields are columns, as :meth:`of`."""
+        is_record = isinstance(schema, dict) and schema.get("type") in ("record", "error")
+        return self._record(schema, "the record", is_root=True) if is_record else self.of(schema, "the record")
 
     def of(self, schema: Schema, where: str) -> tuple[pa.DataType, _Plain | None]:
         """The Arrow type of a schema, and what makes its values such that Arrow takes them (None: they are already)."""
@@ -94,9 +109,13 @@ class _Types:
                 return self._record(schema, where)
             case "array":
                 kind, plain = self.of(schema["items"], where)
+                if kind == JSON_TEXT:
+                    return JSON_TEXT, text_of_list(kind, plain)
                 return pa.list_(kind), _plain_list(plain)
             case "map":
                 kind, plain = self.of(schema["values"], where)
+                if kind == JSON_TEXT:
+                    return JSON_TEXT, text_of_map(kind, plain)
                 return pa.map_(pa.string(), kind), _plain_map(plain)
             case "enum":
                 return self._keep(schema, (pa.string(), None))
@@ -123,7 +142,7 @@ class _Types:
             raise RecordProblem(f"{where} has the unknown type {name!r}")
         return self._named[name]
 
-    def _record(self, schema: Schema, where: str) -> tuple[pa.DataType, _Plain | None]:
+    def _record(self, schema: Schema, where: str, *, is_root: bool = False) -> tuple[pa.DataType, _Plain | None]:
         self._open.add(schema["name"])
         fields, plains = [], {}
         for field in schema["fields"]:
@@ -134,6 +153,9 @@ class _Types:
         self._open.discard(schema["name"])
         if not fields:
             raise RecordProblem(f"{where} has no fields")
+
+        if not is_root and any(each.type == JSON_TEXT for each in fields):
+            return self._keep(schema, (JSON_TEXT, text_of_record(fields, plains)))
 
         def plain_record(record: dict[str, Any]) -> dict[str, Any]:
             changed = {name: plain(record[name]) for name, plain in plains.items() if record[name] is not None}
@@ -149,12 +171,21 @@ class _Types:
             return self.of(others[0], where)
         if all(isinstance(member, str) and member in _WIDER for member in others):
             return _PRIMITIVES[max(others, key=_WIDER.index)], None
-        shown = ", ".join(str(member if isinstance(member, str) else member.get("type")) for member in others)
-        raise RecordProblem(f"{where} may be one of several types ({shown}), and a column has one")
+        return JSON_TEXT, text_of_one([self._member(member, where) for member in others], where)
+
+    def _member(self, schema: Schema, where: str) -> Member:
+        """One of several types."""
+        kind, plain = self.of(schema, where)
+        if isinstance(schema, str):
+            # That of a primitive type, or of one that has its name.
+            return Member(schema, self._decoded.get(schema) or decoded_class(schema, None), kind, plain)
+        name = schema["type"]
+        return Member(name, decoded_class(name, schema.get("logicalType")), kind, plain)
 
     def _keep(self, schema: Schema, made: tuple[pa.DataType, _Plain | None]) -> tuple[pa.DataType, _Plain | None]:
         name = schema["name"]
         self._named[name] = made
+        self._decoded[name] = decoded_class(schema["type"], schema.get("logicalType"))
         return made
 
 
