@@ -29,6 +29,7 @@ class GatheredGroups:
         self._found: pa.Table | None = None
         self._has_room = True
         self._new: list[pa.Table] = []
+        self._new_bytes = 0
         self._read = self._read_before = 0
 
     def add(self, part: pa.Table, rows: int) -> bool:
@@ -39,8 +40,9 @@ class GatheredGroups:
         :return: whether there is room for them, and for those that are still to come
         """
         self._new.append(part)
+        self._new_bytes += part.nbytes
         self._read += rows
-        if 2 * sum(each.nbytes for each in self._new) >= self._limits.grouped_bytes:
+        if 2 * self._new_bytes >= self._limits.grouped_bytes:
             self._merge()
         return self._has_room
 
@@ -57,5 +59,5 @@ class GatheredGroups:
         most = self._limits.most_groups(found.nbytes // max(1, found.num_rows))
         added, read = found.num_rows - before, self._read - self._read_before
         expected = found.num_rows + added * (self._rows - self._read) // max(1, read)
-        self._found, self._new, self._read_before = found, [], self._read
+        self._found, self._new, self._new_bytes, self._read_before = found, [], 0, self._read
         self._has_room &= found.num_rows <= most and (_SURE * found.num_rows <= most or expected <= most)

@@ -40,6 +40,25 @@ def test_parts_are_merged_once_when_there_is_room() -> None:
     assert given.merges == [2], "once is enough"
 
 
+class Part:
+    """A table that counts how often it is asked for its size."""
+
+    asked = 0
+
+    @property
+    def nbytes(self) -> int:
+        Part.asked += 1
+        return 1
+
+
+def test_the_size_of_a_part_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Part, "asked", 0)
+    groups = GatheredGroups(lambda tables: pa.table({"x": [1]}), 1000, Limits())
+    for _ in range(1000):
+        assert groups.add(Part(), 1)  # type: ignore[arg-type]
+    assert Part.asked == 1000
+
+
 def test_nothing_was_added() -> None:
     assert Gathering(0, Limits()).numbers() is None
 
