@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -24,6 +26,41 @@ def wants_cpu(pid: int) -> bool:
     :param pid: the process
     """
     return any(_fields(task)[:1] == ["R"] for task in Path(f"/proc/{pid}/task").glob("*/stat"))
+
+
+class OwnTime:
+    """Counts the time in which a process could have gone on, apart from that in which it waited for a processor.
+
+    :param pid: the process; None for one of which the system does not tell, all time counts there
+    """
+
+    def __init__(self, pid: int | None) -> None:
+        self._pid = pid
+        self._at = time.monotonic()
+        self._had = self._cpu_time()
+        self.used = 0.0
+        """Seconds in which it had a processor while one of its threads wanted one."""
+        self.idle = 0.0
+        """Seconds in which none of its threads wanted a processor."""
+
+    def look(self, at_most: float = math.inf) -> OwnTime:
+        """Count what has passed since the last look; returns this object.
+
+        :param at_most: so many seconds count at most
+        """
+        at, had = time.monotonic(), self._cpu_time()
+        passed, self._at = min(at - self._at, at_most), at
+        got = 0.0 if had is None or self._had is None else min(had - self._had, passed)
+        self._had = had
+        # What the threads want is known for this moment only, and what they have had tells of the time before.
+        if self._pid is not None and had is not None and (got >= passed / 2 or wants_cpu(self._pid)):
+            self.used += got
+        else:
+            self.idle += passed
+        return self
+
+    def _cpu_time(self) -> float | None:
+        return None if self._pid is None else cpu_time(self._pid)
 
 
 def _fields(stat: Path) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
+from functools import partial
 from threading import Lock
 from typing import Final
 
@@ -16,9 +16,11 @@ from airflow_pipelines.compiler.retention import with_retention
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.compiler.tables import add_table
 from airflow_pipelines.compiler.views import ViewCompiler
+from airflow_pipelines.compiler.work_limit import WorkLimit
 from airflow_pipelines.engine.functions.python_functions import check_functions
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.spark.thread_time import thread_seconds
 from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display
@@ -50,7 +52,7 @@ def compile_program(
     :param sessions: any sessions of the application whose analyzer is asked
     :param check_connector: called for each declared connector with its relation's schema
     :param udf_python: the text of the Python module with the functions that the program declares without a body
-    :param limit_s: no further view is begun after so many seconds
+    :param limit_s: no further view is begun after so many seconds of processor time, see :class:`WorkLimit`
     :param given: relations that are made outside of the text and that its views may read; the program has their schemas only
     :returns: the program
     :raises ProgramErrors: with all errors found and their places; when the text itself cannot be read, only those of the text
@@ -73,7 +75,7 @@ def compile_program(
 def _compiled(
     parsed: ParsedProgram, sessions: SparkSessions, check_connector: ConnectorCheck | None, udf_python: str, limit_s: float
 ) -> Program:
-    until = time.monotonic() + limit_s
+    limit = WorkLimit(limit_s, partial(thread_seconds, sessions.small.sparkContext))
     _check_module(parsed, udf_python)
     compilation = Compilation(parsed, SparkAnalyzer(sessions.small))
     add_functions(compilation)
@@ -81,8 +83,10 @@ def _compiled(
         add_table(compilation, table)
     views = ViewCompiler(compilation)
     for number, view in enumerate(parsed.views.values(), 1):
-        if time.monotonic() > until:
-            raise _too_slow(compilation, view, number, limit_s)
+        place = f"it has come to view {display(view.name)}, number {number} of {len(parsed.views)}"
+        too_much = limit.reason_to_end(place)
+        if too_much is not None:
+            raise ProgramErrors([error_message(compilation.source, view.span, too_much)])
         views.add(view)
     views.add_cycles()
     _check_indexes(compilation)
@@ -106,12 +110,6 @@ def _check_module(parsed: ParsedProgram, udf_python: str) -> None:
     wrong = check_functions(SourceText(parsed.text), functions, udf_python)
     if wrong:
         raise ProgramErrors(wrong)
-
-
-def _too_slow(compilation: Compilation, view: ViewDeclaration, number: int, limit_s: float) -> ProgramErrors:
-    place = f"it has come to view {display(view.name)}, number {number} of {len(compilation.program.views)}"
-    message = f"Compiling this program takes more than {limit_s:.0f} s: {place}. Divide it into several pipelines"
-    return ProgramErrors([error_message(compilation.source, view.span, message)])
 
 
 def _program(compilation: Compilation) -> Program:

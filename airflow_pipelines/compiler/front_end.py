@@ -30,7 +30,7 @@ class SqlFrontEnd:
         """Compile a program. Runs no Spark job.
 
         :param source: its SQL text and its Python module
-        :param limit_s: no further view is begun after so many seconds
+        :param limit_s: no further view is begun after so many seconds of processor time
         :returns: the program
         :raises ProgramErrors: with the places of all errors found; when the text itself cannot be read, only those of the text
         """

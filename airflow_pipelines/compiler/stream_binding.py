@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.cpu_time import OwnTime
 from airflow_pipelines.datastream.binding import BINDING_FOLDER, DESCRIPTION, PLAN
 from airflow_pipelines.datastream.binding_process import REPORT
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
@@ -28,7 +30,11 @@ from airflow_pipelines.program.streams import StreamProgram
 from airflow_pipelines.streams.loaded_code import LoadedCodeChangedError, refuse_changed_code
 
 EXECUTION_SECONDS = 90.0
-"""How long the script of a program may take, with all that it imports. Whoever asks for it waits longer, so that they are told."""
+"""How long the script of a program may take, with all that it imports. Time in which it waits for a processor does not count."""
+GUARD = 36.0
+"""It is ended after so many times this limit in any case."""
+LOOK_S = 0.25
+"""How often the process is looked at."""
 MOST_OUTPUT = 20_000
 """So many characters of what a script prints are shown."""
 _ROOT = str(Path(__file__).parents[2])
@@ -60,7 +66,7 @@ def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), lim
 
     :param files: its files: the first one is executed, the others are what it may import and read
     :param arguments: its command line
-    :param limit_s: for how long it may run
+    :param limit_s: for how many seconds it may run, without those in which it waits for a processor
     :returns: what it consists of
     :raises ProgramErrors: when it cannot be executed, or asks for what a pipeline cannot have
     :raises Problem: when it would be executed by another version of this package than that of the host
@@ -129,7 +135,7 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], l
             start_new_session=True,
         )
         try:
-            code = process.wait(limit_s)
+            code = _wait(process, limit_s)
             how = f"The program ended with exit code {code}" if code >= 0 else f"The program was ended by {_signal(-code)}"
         except subprocess.TimeoutExpired:
             how = f"The program has not come to its end within {limit_s:.0f} s"
@@ -140,6 +146,22 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], l
         output.seek(0, os.SEEK_END)
         output.seek(max(0, output.tell() - 4 * MOST_OUTPUT))
         return _Ended(how, output.read().decode("utf-8", "replace").strip()[-MOST_OUTPUT:].replace(f"{folder}{os.sep}", ""))
+
+
+def _wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
+    """Wait for the end of a process.
+
+    :returns: its exit code
+    :raises subprocess.TimeoutExpired: when it takes too long
+    """
+    until, own_time = time.monotonic() + GUARD * limit_s, OwnTime(process.pid)
+    while True:
+        try:
+            return process.wait(LOOK_S)
+        except subprocess.TimeoutExpired:
+            own = own_time.look()
+            if own.used + own.idle > limit_s or time.monotonic() > until:
+                raise
 
 
 def _signal(number: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -74,15 +73,13 @@ class StreamFrontEnd:
         """Compile a program. Executes the stream program in a process of its own; runs no Spark job.
 
         :param source: its files, its SQL text and its Python module
-        :param limit_s: no further view is begun after so many seconds
+        :param limit_s: so much of a processor the stream program, and the views of the SQL text, may take, in seconds
         :returns: the program
         :raises ProgramErrors: with the places of all errors found; those of the SQL text only when the stream program is right
         """
-        until = time.monotonic() + limit_s
         bound = _bound(source, limit_s)
         tables = output_tables(bound.program)
-        left = max(0.0, until - time.monotonic())
-        sql = compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, left, tables)
+        sql = compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, limit_s, tables)
         check_inputs(bound.program, sql)
         program = _together(with_ends(with_spark_types(bound.program, sql.schemas), sql), sql)
         return replace(program, warnings=(*sql.warnings, *bound.warnings))

@@ -17,7 +17,7 @@ class FrontEnd(Protocol):
         """Compile a program.
 
         :param source: its source
-        :param limit_s: no further view is begun after so many seconds
+        :param limit_s: no further view is begun after so many seconds of processor time
         :returns: the program
         :raises ProgramErrors: with the places of all errors found
         """

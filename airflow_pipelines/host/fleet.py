@@ -34,7 +34,7 @@ from airflow_pipelines.references import NO_REFERENCES, References
 logger = logging.getLogger(__name__)
 
 COMPILE_LIMIT_S = 100.0
-"""No further view of a program is compiled after this time: whoever asked has given up by then, and others wait."""
+"""No further view of a program is compiled after so many seconds of processor time: others wait for the compiler."""
 IMPORTS = 4
 """So many Python modules of programs are imported at once."""
 

@@ -225,7 +225,7 @@ def test_a_program_that_takes_too_long_is_given_up_at_a_view(sessions: SparkSess
     (message,) = raised.value.messages
     assert message.span is not None
     assert SourceText(text).slice(message.span) == "v"
-    assert "more than 0 s: it has come to view v, number 1 of 2. Divide it" in message.message
+    assert "more than 0 s of a processor: it has come to view v, number 1 of 2. Divide it" in message.message
 
 
 @pytest.mark.core
