@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ from airflow_pipelines.service.hosts import Hosts, HostTimeout, HostUnreachable,
 from airflow_pipelines.service.records import PipelineRecord
 
 COMPILE_TIMEOUT_S = 110.0
+"""A request waits for the compiler for so many seconds; who asks again gets what was compiled meanwhile."""
+PATIENCE_S = 3 * 3600.0
+"""A pipeline waits for the compiler for so many seconds, as long as its host lives: longer than the compiler goes on by itself."""
 HOST_START_WAIT_S = START_LIMIT_S + 60.0
 COMPILE_ATTEMPTS = 3
 """A program with which so many hosts were lost is not given to another one: perhaps it is what they die of."""
@@ -55,6 +59,8 @@ class ProgramCompiler:
         )
         try:
             return attempts(lambda: compile_source(self._hosts, self.await_host(), source, with_dataflow=with_dataflow))
+        except HostTimeout as error:
+            raise still_at_work(error) from error
         except (SubmitError, HostUnreachable) as error:
             raise _unavailable(error) from error
 
@@ -69,7 +75,7 @@ class ProgramCompiler:
         try:
             response = self._hosts.call(self.await_host(), "POST", "/diff", json=body, timeout_s=COMPILE_TIMEOUT_S)
         except HostTimeout as error:
-            raise Problem(ErrorCode.COMPILER_TIMEOUT, f"The compiler took too long: {error}. Try again") from error
+            raise still_at_work(error) from error
         except (SubmitError, HostUnreachable) as error:
             raise _unavailable(error) from error
         raise_for_new_program(response)
@@ -105,20 +111,30 @@ def raise_for_new_program(response: httpx.Response) -> None:
         raise Problem(ErrorCode.INVALID_NEW_PROGRAM_SQL, message, details) from problem
 
 
+def still_at_work(error: HostTimeout) -> Problem:
+    """The Problem of a request whose compiler lives and has not come to an end."""
+    return Problem(
+        ErrorCode.COMPILER_TIMEOUT,
+        f"The compiler is still at work: {error}. Its host lives, and keeps what it compiles: try again in a while",
+    )
+
+
 def _unavailable(error: Exception) -> Problem:
     return Problem(ErrorCode.COMPILER_UNAVAILABLE, f"The compiler is not available: {error}")
 
 
-def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compiled:
-    """Compile a pipeline's program.
+def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord, on_look: Callable[[], None]) -> Compiled:
+    """Compile a pipeline's program, however busy the host is: it is waited for as long as it lives.
 
     :param hosts: the hosts of the store
     :param host: the one that compiles
     :param record: the pipeline
+    :param on_look: called now and then while the host is at work
     :raises Problem: when the compiler itself fails
     :raises HostUnreachable: when its host died
     """
-    return compile_source(hosts, host, record.source)
+    body = record.source.to_wire() | {"ir": False}
+    return _compiled(hosts.call_while_alive(host, "POST", "/compile", json=body, timeout_s=PATIENCE_S, on_look=on_look))
 
 
 def is_lost_compiler(error: BaseException) -> bool:
@@ -134,10 +150,14 @@ def compile_source(hosts: Hosts, host: HostRecord, source: ProgramSource, *, wit
     :param source: the program's source
     :param with_dataflow: whether the description has the dataflow graph
     :raises Problem: when the compiler itself fails
+    :raises HostTimeout: when it takes longer than who asks should wait
     :raises HostUnreachable: when its host died
     """
     body = source.to_wire() | {"ir": with_dataflow}
-    response = hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S)
+    return _compiled(hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S))
+
+
+def _compiled(response: httpx.Response) -> Compiled:
     try:
         raise_for_problem(response)
     except Problem as problem:

@@ -33,7 +33,7 @@ from airflow_pipelines.service.deployers.dedicated import DedicatedDeployer
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.deployers.submit import LocalSubmitter
-from airflow_pipelines.service.hosts import Hosts, HostUnreachable
+from airflow_pipelines.service.hosts import Hosts, HostTimeout, HostUnreachable
 from airflow_pipelines.service.leases import Leases
 from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
 from airflow_pipelines.service.lifecycle.requests import BootstrapFlags, RuntimeAction, StartRequest
@@ -392,6 +392,8 @@ class ControlPlane:
     def _ask(self, target: Target, verb: str, body: Any = None) -> Any:
         try:
             response = self.hosts.call(target.host, "POST", f"{target.path}/{verb}", json=body, timeout_s=APPROVAL_WAIT_S + 5)
+        except HostTimeout as error:
+            raise errors.too_slow(target.record, str(error)) from error
         except HostUnreachable as error:
             raise self.lost(target.record.name, str(error)) from error
         if not response.is_success:

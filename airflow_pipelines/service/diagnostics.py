@@ -10,11 +10,12 @@ from typing import Any, NoReturn
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.service import errors
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.events import event_to_wire
 from airflow_pipelines.service.graphs.stream_graph import StreamGraph
 from airflow_pipelines.service.graphs.svg import picture
-from airflow_pipelines.service.hosts import HostUnreachable, problem_of
+from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable, problem_of
 from airflow_pipelines.service.records import PipelineRecord, Selector, descriptor
 from airflow_pipelines.service.support_bundles import BundlePart, SkippedPart, Source, SupportBundles
 from airflow_pipelines.service.version import platform_version
@@ -122,6 +123,8 @@ class Diagnostics:
         target = self._control_plane.target(record.name)
         try:
             response = self._control_plane.hosts.call(target.host, "GET", f"{target.path}/{tail}")
+        except HostTimeout as error:
+            raise errors.too_slow(record, str(error)) from error
         except HostUnreachable as error:
             raise self._control_plane.lost(record.name, str(error)) from error
         if not response.is_success:

@@ -94,6 +94,15 @@ def unreachable(record: PipelineRecord, why: str, log_tail: str) -> Problem:
     )
 
 
+def too_slow(record: PipelineRecord, why: str) -> Problem:
+    """The host lives and has not answered in time."""
+    return Problem(
+        ErrorCode.PIPELINE_UNAVAILABLE,
+        f"The host of pipeline '{record.name}' lives and is at work, but does not answer in time: {why}. Try again in a moment",
+        state(record),
+    )
+
+
 def damaged_record(error: Exception) -> Problem:
     """A pipeline's row in the store makes no sense; what it holds stays out of the message."""
     return Problem(

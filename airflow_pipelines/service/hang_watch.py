@@ -1,8 +1,8 @@
 """Finds out whether a host that sends no heartbeats hangs: it is asked itself, repeatedly, until that is certain.
 
 A missing heartbeat alone says little: the store may be slow. An answer that does not come in time says little as well: the machine
-may be busy. A host is lost when there is neither, for several questions in a row and several seconds in which it could have given
-one.
+may be busy, or the host, with something that holds Python's lock. A host is lost when there is neither, for several questions in a
+row and several seconds in which it did nothing else and could have given one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uuid import UUID
 from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_pipelines.contract.registry import HostRecord, Registry
-from airflow_pipelines.cpu_time import cpu_time, wants_cpu
+from airflow_pipelines.cpu_time import OwnTime
 from airflow_pipelines.service import processes
 
 SUSPECT_S: Final = 5.0
@@ -29,10 +29,10 @@ ASK_S: Final = 2.0
 QUESTIONS: Final = 3
 """So many questions in a row without an answer are no accident."""
 SILENT_S: Final = 5.0
-"""For so long nothing may have come from the host, not counting the time in which it waited for a processor."""
+"""For so long nothing may have come from the host, not counting the time in which it computed or waited for a processor."""
 
-BUSY_S: Final = 60.0
-"""A host that is silent for so long is lost, however busy its machine is."""
+BUSY_S: Final = 300.0
+"""A host that is silent for so long is lost, however busy it or its machine is: what computes may hold Python's lock."""
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class HangWatch:
             inquiry.ended_at = time.monotonic()
 
     def _asked(self, host: HostRecord) -> str | None:
-        patience = _Patience(host)
+        own_time = OwnTime(host.pid if host.machine == processes.this_machine() else None)
         questions = 0
         asked_since = time.monotonic()
         while not self._closed.is_set():
@@ -118,11 +118,12 @@ class HangWatch:
             if reply is Reply.ANSWERED:
                 return None
             self._closed.wait(max(0.0, began + ASK_S - time.monotonic()))
-            waited = patience.waited()
+            # A service that was stopped itself saw nothing of what the host did meanwhile.
+            idle = own_time.look(at_most=2 * ASK_S).idle
             if reply is Reply.NOT_ASKED:
                 continue
             questions += 1
-            busy = waited < SILENT_S and time.monotonic() - asked_since < BUSY_S
+            busy = idle < SILENT_S and time.monotonic() - asked_since < BUSY_S
             if questions < QUESTIONS or busy:
                 continue
             try:
@@ -135,32 +136,3 @@ class HangWatch:
             age = time.time() - newest.heartbeat
             return f"it sent no heartbeat for {age:.0f} s and did not answer {questions} times in a row at {host.url}"
         return None
-
-
-class _Patience:
-    """Counts the time in which a host could have answered.
-
-    Where a thread of the host wants a processor, only what it got of one counts: on a busy machine the rest is not its fault.
-    """
-
-    def __init__(self, host: HostRecord) -> None:
-        self._pid = host.pid if host.machine == processes.this_machine() else None
-        self._at = time.monotonic()
-        self._used = self._cpu_time()
-        self._waited = 0.0
-
-    def waited(self) -> float:
-        """Seconds that count, since this was made."""
-        at, used = time.monotonic(), self._cpu_time()
-        passed, self._at = at - self._at, at
-        got = None if used is None or self._used is None else used - self._used
-        self._used = used
-        # A service that was stopped itself saw nothing of what the host did meanwhile.
-        passed = min(passed, 2 * ASK_S)
-        if got is not None and got < passed and self._pid is not None and wants_cpu(self._pid):
-            passed = got
-        self._waited += passed
-        return self._waited
-
-    def _cpu_time(self) -> float | None:
-        return None if self._pid is None else cpu_time(self._pid)

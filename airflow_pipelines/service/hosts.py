@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,6 +17,7 @@ from uuid import UUID
 
 import httpx
 import tenacity
+from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -24,6 +28,8 @@ from airflow_pipelines.service.hang_watch import HangWatch, Reply
 logger = logging.getLogger(__name__)
 
 CALL_TIMEOUT_S = 30.0
+LOOK_S = 2.0
+"""How often a host is looked at that takes its time with a call."""
 UNSTARTED_LIMIT_S = 30.0
 """A host that nobody is starting after this long was never started: its starter died."""
 CLOSED = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
@@ -79,9 +85,11 @@ class Hosts:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         self._asking = httpx.Client(limits=limits, trust_env=False)
         self._watch = HangWatch(registry, self._ask)
+        self._closed = threading.Event()
 
     def close(self) -> None:
         """Close the connections."""
+        self._closed.set()
         self._watch.close()
         self._http.close()
         self._asking.close()
@@ -172,6 +180,51 @@ class Hosts:
             raise HostTimeout(f"{method} {path}: no answer within {timeout_s:g} s") from error
         except httpx.HTTPError as error:
             raise HostUnreachable(f"{method} {path}: {error or type(error).__name__}") from error
+
+    def call_while_alive(
+        self,
+        host: HostRecord,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        timeout_s: float,
+        on_look: Callable[[], None] | None = None,
+    ) -> httpx.Response:
+        """One call whose answer is waited for as long as the host lives, else as :meth:`call`.
+
+        :param host: the host
+        :param method: HTTP method
+        :param path: path on the host's data plane
+        :param json: body as a JSON value
+        :param timeout_s: seconds to wait for the answer of a host that lives
+        :param on_look: called each time the host was looked at and lives
+        :raises HostTimeout: when the host lives and there is no answer in time
+        :raises HostUnreachable: when the call does not get through, or the host is lost
+        """
+        answer: Future[httpx.Response] = Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(self.call(host, method, path, json=json, timeout_s=timeout_s))
+            except Exception as error:  # noqa: BLE001  it is raised to who waits
+                answer.set_exception(error)
+
+        # Nobody waits for this thread at the end of the process: the host may answer much later, or never.
+        threading.Thread(target=ask, name=f"calling {host.host_id}", daemon=True).start()
+        while not wait([answer], LOOK_S).done:
+            try:
+                newest = self.registry.get(host.host_id)
+                health = Health(HostState.LOST, "its row is gone from the store") if newest is None else self.look_after(newest)
+                if health.state is not HostState.LOST and on_look is not None and not self._closed.is_set():
+                    on_look()
+            except SQLAlchemyError as error:
+                logger.warning("The store does not say how host %s is: %s; it is waited for", host.host_id, type(error).__name__)
+                continue
+            # It may have answered just before it ended.
+            if health.state is HostState.LOST and not wait([answer], 0.0).done:
+                raise HostUnreachable(health.reason)
+        return answer.result()
 
     def end(self, host: HostRecord, reason: str | None = None) -> None:
         """End a host as a whole: it exits when it finds its row ended, and is killed when it is on this machine.

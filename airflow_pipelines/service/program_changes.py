@@ -10,10 +10,10 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import ProgramStatus
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service import errors
-from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, raise_for_new_program
+from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, raise_for_new_program, still_at_work
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.edits import Edit, arguments_field, files_field, text_field
-from airflow_pipelines.service.hosts import HostUnreachable
+from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.version import check_runtime_version
 
@@ -51,7 +51,7 @@ class ProgramChanges:
         :param name: the pipeline's name
         :param body: as for :meth:`diff`
         :returns: what the pipeline would show when it awaits approval
-        :raises Problem: when the other program does not compile, or the pipeline does not run
+        :raises Problem: when the other program does not compile or that takes long, or the pipeline does not run
         """
         target = self.control_plane.target(name)
         source = self._other(target.record, body)
@@ -61,6 +61,8 @@ class ProgramChanges:
             response = self.control_plane.hosts.call(
                 target.host, "POST", f"{target.path}/plan", json=fields, timeout_s=COMPILE_TIMEOUT_S
             )
+        except HostTimeout as error:
+            raise still_at_work(error) from error
         except HostUnreachable as error:
             raise self.control_plane.lost(name, str(error)) from error
         raise_for_new_program(response)

@@ -183,11 +183,22 @@ def test_the_time_in_which_a_host_waits_for_a_processor_does_not_count(
     control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = submitted(control_plane, 0, **LATE)
-    monkeypatch.setattr(hang_watch, "cpu_time", lambda _: 7.0)
-    monkeypatch.setattr(hang_watch, "wants_cpu", lambda _: True)
+    monkeypatch.setattr("airflow_pipelines.cpu_time.cpu_time", lambda _: 7.0)
+    monkeypatch.setattr("airflow_pipelines.cpu_time.wants_cpu", lambda _: True)
     assert verdict_on(control_plane, host, Scripted(Reply.SILENT)) is None
     monkeypatch.setattr(hang_watch, "BUSY_S", 0.4)
     assert verdict_on(control_plane, host, Scripted(Reply.SILENT), 100), "there is a limit to that, too"
+    monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_host_that_computes_is_waited_for(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = submitted(control_plane, 0, **LATE)
+    monkeypatch.setattr("airflow_pipelines.cpu_time.cpu_time", lambda _: time.monotonic())
+    monkeypatch.setattr("airflow_pipelines.cpu_time.wants_cpu", lambda _: True)
+    assert verdict_on(control_plane, host, Scripted(Reply.SILENT)) is None
+    monkeypatch.setattr(hang_watch, "BUSY_S", 0.4)
+    assert verdict_on(control_plane, host, Scripted(Reply.SILENT), 100), "it computes for ever"
     monkeypatch.undo()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import ProgramStatus
-from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, COMPILE_TIMEOUT_S, compile_on, is_lost_compiler
+from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, compile_on, is_lost_compiler
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
@@ -19,8 +21,10 @@ from airflow_pipelines.service.reconcile.commits import Commits
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Conflict
 
-CLAIM_LIMIT_S = COMPILE_TIMEOUT_S + 10.0
-"""A compilation claimed longer ago than this was abandoned by a process that died."""
+RENEW_S = 30.0
+"""How often who waits for a compiler says that it still does."""
+CLAIM_LIMIT_S = 4 * RENEW_S
+"""A compilation whose claim was not renewed for so long was abandoned by a process that died."""
 
 logger = logging.getLogger(__name__)
 
@@ -66,19 +70,22 @@ class Compilations:
             return self._commits.commit(record, [compilation.compiler_failed(record, str(error), datetime.now(UTC))])
         if host is None:
             return record
-        record = self._commits.commit(record, [compilation.claim_compilation(record, datetime.now(UTC))])
+        claim = _Claim(self._commits, self._commits.commit(record, [compilation.claim_compilation(record, datetime.now(UTC))]))
         try:
-            result = compile_on(self._hosts, host, record)
+            result = compile_on(self._hosts, host, claim.record, claim.renew)
+            record = claim.record
         except HostUnreachable as error:
+            record = claim.record
             logger.warning("The compiler of pipeline %s went away: %s", record.name, error)
             program = (record.id, record.program_version)
             self._lost[program] += 1
             if is_lost_compiler(error) and self._lost[program] < COMPILE_ATTEMPTS:
                 return self._finish(record, lambda current: [compilation.reset_program(current, datetime.now(UTC))])
             del self._lost[program]
-            return self._compiler_failed(record, f"The compiling host was lost: {error}. Its log is {host.log_path}")
+            fate = "was lost" if is_lost_compiler(error) else "lives and does not come to an end with the program"
+            return self._compiler_failed(record, f"The compiling host {fate}: {error}. Its log is {host.log_path}")
         except Problem as error:
-            return self._compiler_failed(record, f"{error.code}: {error.message}")
+            return self._compiler_failed(claim.record, f"{error.code}: {error.message}")
         self._lost.pop((record.id, record.program_version), None)
         info = result.program_info
         if info is None:
@@ -103,3 +110,33 @@ class Compilations:
                     # It was deleted meanwhile, and its program with it.
                     return record
                 record = newest
+
+
+class _Claim:
+    """The claim of a compilation, which is renewed as long as its host is at work.
+
+    :param commits: writes it
+    :param record: the pipeline with the claim
+    """
+
+    def __init__(self, commits: Commits, record: PipelineRecord) -> None:
+        self._commits = commits
+        self.record = record
+        """The pipeline, with the claim as it was written last."""
+
+    def renew(self) -> None:
+        """Renew the claim where it is old; leave a program alone that somebody else has changed or taken over."""
+        now = datetime.now(UTC)
+        claimed = self.record.compile_claimed_at
+        if claimed is None or (now - claimed).total_seconds() < RENEW_S:
+            return
+        newest = self._commits.newest(self.record)
+        if newest is None or _claim_of(newest) != _claim_of(self.record):
+            return
+        # Whoever was quicker has changed something else, or this is seen the next time.
+        with suppress(Conflict):
+            self.record = self._commits.commit(newest, [replace(newest, compile_claimed_at=now)])
+
+
+def _claim_of(record: PipelineRecord) -> tuple[object, ...]:
+    return record.program_version, record.program_status, record.compile_claimed_at

@@ -17,15 +17,17 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.service import hosts
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
+from airflow_pipelines.service.reconcile import compilations
 from tests.service import records as given
 from tests.service.hosted import host_row, reconciled, wait_system_error
 from tests.service.waiting import until
 
 
 @pytest.mark.parametrize(
-    ("failure", "attempts"), [(HostUnreachable("its JVM is gone"), 3), (HostTimeout("no answer within 110 s"), 1)]
+    ("failure", "attempts"), [(HostUnreachable("its JVM is gone"), 3), (HostTimeout("no answer within 3 h"), 1)]
 )
 def test_a_program_whose_compiler_died_is_compiled_by_another(
     control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, attempts: int
@@ -43,6 +45,38 @@ def test_a_program_whose_compiler_died_is_compiled_by_another(
     record = wait_system_error(control_plane)
     assert asked == ["/compile"] * attempts
     assert str(failure) in (record.program_error or {})["system_error"]
+
+
+def test_a_compiler_that_is_busy_is_waited_for_as_long_as_it_lives(
+    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts, "LOOK_S", 0.02)
+    monkeypatch.setattr(compilations, "RENEW_S", 0.1)
+    host = host_row(control_plane, tmp_path, kind="shared", deployment_id=None)
+    renewed: set[object] = set()
+
+    def call(*_: object, timeout_s: float, **__: object) -> httpx.Response:
+        assert timeout_s > 3600
+        until(lambda: renewed.add(control_plane.store.require("p").compile_claimed_at) or len(renewed) > 3)
+        return httpx.Response(200, json={"program_info": {"schema": {"inputs": [], "outputs": []}}, "messages": []})
+
+    monkeypatch.setattr(control_plane.compiler, "host", lambda: host)
+    monkeypatch.setattr(control_plane.hosts, "call", call)
+    control_plane.create({"name": "p", "program_code": "create table t (a int);"})
+    until(lambda: control_plane.pipeline("p").program_status is ProgramStatus.SUCCESS)
+
+
+def test_a_compiler_that_is_lost_is_not_waited_for(
+    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts, "LOOK_S", 0.02)
+    host = host_row(control_plane, tmp_path, kind="shared", deployment_id=None)
+    given_up = threading.Event()
+    monkeypatch.setattr(control_plane.hosts, "call", lambda *_, **__: given_up.wait(30))
+    control_plane.registry.end(host.host_id, "its JVM is gone")
+    with pytest.raises(HostUnreachable, match="its JVM is gone"):
+        control_plane.hosts.call_while_alive(host, "POST", "/compile", timeout_s=3600)
+    given_up.set()
 
 
 def test_an_abandoned_compilation_is_taken_up_again(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
