@@ -155,9 +155,10 @@ def merge_groupable(table: pa.Table, merges: Mapping[str, Merge]) -> pa.Table:
     newest = [name for name, merge in merges.items() if merge is Merge.NEWEST]
     if newest:
         return _merge_by_version(table, merges, newest)
-    keys = [name for name in table.column_names if name not in merges]
+    # A dict, because tables may have thousands of columns.
+    keys = dict.fromkeys(name for name in table.column_names if name not in merges)
     functions = {name: merge.value.lower() for name, merge in merges.items()}
-    grouped = table.group_by(keys, use_threads=False).aggregate(list(functions.items()))
+    grouped = table.group_by(list(keys), use_threads=False).aggregate(list(functions.items()))
     columns = [grouped[name] if name in keys else grouped[f"{name}_{functions[name]}"] for name in table.column_names]
     return pa.table(columns, names=table.column_names).cast(table.schema)
 

@@ -100,11 +100,13 @@ class Normaliser:
     def _uniform(self, rows: pa.Table) -> pa.Table:
         """The rows with the table's columns in order and types; columns that are not there are NULL."""
         arrow = self.schema.arrow
+        # Each question for the names of a table makes all of them anew.
+        there = dict(zip(rows.column_names, rows.columns, strict=True))
         columns = []
         for column in arrow:
-            found = rows[column.name] if column.name in rows.column_names else pa.nulls(rows.num_rows, column.type)
+            found = there[column.name] if column.name in there else pa.nulls(rows.num_rows, column.type)
             columns.append(found if found.type == column.type else found.cast(column.type))
-        given = rows[GIVEN] if GIVEN in rows.column_names else pa.nulls(rows.num_rows, pa.list_(pa.string()))
+        given = there[GIVEN] if GIVEN in there else pa.nulls(rows.num_rows, pa.list_(pa.string()))
         return pa.table([*columns, rows[OP].cast(pa.int8()), given.cast(pa.list_(pa.string()))], names=[*arrow.names, OP, GIVEN])
 
     def _numbered(self, changes: Sequence[pa.Table]) -> pa.Table:
@@ -115,9 +117,10 @@ class Normaliser:
 
     def _cleaned(self, rows: pa.Table) -> pa.Table:
         """The rows with their values in canonical form, which is how everything behind this sees them."""
-        for at, column in enumerate(self.schema.arrow):
-            rows = rows.set_column(at, column.name, in_canonical_form(rows[column.name]))
-        return rows
+        # One table at the end: a table for each column would copy all columns as often.
+        count = len(self.schema.arrow)
+        canonical = [in_canonical_form(column) for column in rows.columns[:count]]
+        return pa.table([*canonical, *rows.columns[count:]], names=rows.column_names)
 
     def _missing(self, rows: pa.Table) -> ArrowColumn:
         """Which rows lack a value that they must have: keys always, other NOT NULL columns when the row sets them."""

@@ -148,3 +148,36 @@ def test_negative_zero_and_nan_are_ordinary_values() -> None:
     normaliser = _normaliser([(1, "a", 0.0)], None)
     assert _delta(normaliser, _changes((Op.DELETE, (1, "a", -0.0)))) == [(1, "a", 0.0, -1)]
     assert str(_delta(_normaliser([], None), _changes((Op.INSERT, (1, "a", -0.0))))[0][2]) == "0.0"
+
+
+class Watched:
+    """A table that counts the columns that are gone through to name its columns or to make another table of it."""
+
+    def __init__(self, table: pa.Table, counted: list[int]) -> None:
+        self._table = table
+        self._counted = counted
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "column_names":
+            self._counted[0] += self._table.num_columns
+        return getattr(self._table, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._table[name]
+
+    def set_column(self, *args: Any) -> Watched:
+        self._counted[0] += self._table.num_columns
+        return Watched(self._table.set_column(*args), self._counted)
+
+
+@pytest.mark.parametrize("count", [50, 200])
+def test_the_work_follows_the_number_of_columns(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = tuple(Column(f"c{number}", ColumnType("BIGINT")) for number in range(count))
+    rows = pa.table({**{column.name: pa.array([1, 2]) for column in columns}, OP: pa.array([1, 1], pa.int8())})
+    counted = [0]
+    numbered = Normaliser._numbered
+    monkeypatch.setattr(Normaliser, "_numbered", lambda self, tables: Watched(numbered(self, tables), counted))
+    normaliser = Normaliser(Table("t", columns), RelationSchema("t", columns), lambda *_: rows)
+    delta = normaliser.delta([TableChanges("t", Watched(rows, counted))])  # type: ignore[arg-type]
+    assert delta.num_rows == 2
+    assert counted[0] <= 5 * (count + 3)

@@ -186,7 +186,8 @@ def _totals_of_rows(totals: ColumnTotals, batches: Sequence[Batch], target: pa.S
     """The groups of rows, some rows at a time, the keys taken apart; None where there are too many rows."""
     words = {word for text in totals.texts for word in re.findall(r"\w+", text)}
     columns = {name: column for name, column in totals.columns.items() if name in words}
-    kinds = StructType([StructField(name, batches[0].schema[column].dataType) for name, column in columns.items()])
+    types = {field.name: field.dataType for field in batches[0].schema.fields}
+    kinds = StructType([StructField(name, types[column]) for name, column in columns.items()])
     for part in _parts(batches, columns):
         units = _units(part, max(2 * part.num_rows, context.limits.fan_out))
         groups = None if units is None else _groups_of_rows(units, kinds, totals, target, context)

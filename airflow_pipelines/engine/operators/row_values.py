@@ -95,7 +95,8 @@ def _windows(rows: pa.Table, text: str, context: Context) -> tuple[_Places, Arro
 
 def _of_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
     """The values of texts that give one value for each row."""
-    found: dict[str, ArrowColumn] = {text: rows[_bare(text)] for text in texts if _bare(text) in rows.column_names}
+    columns = frozenset(rows.column_names)
+    found: dict[str, ArrowColumn] = {text: rows[_bare(text)] for text in texts if _bare(text) in columns}
     found |= _cases(rows, [text for text in texts if text not in found])
     missing = [text for text in texts if text not in found]
     computed = _computed(rows, schema, missing, context) if missing else {}
@@ -104,7 +105,8 @@ def _of_each(rows: pa.Table, schema: StructType, texts: Sequence[str], context: 
 
 def _cases(rows: pa.Table, texts: Sequence[str]) -> dict[str, ArrowColumn]:
     """The values of those texts that are plain cases."""
-    cases = {text: case for text in texts if (case := PlainCase.of(text)) is not None and case.columns <= set(rows.column_names)}
+    columns = frozenset(rows.column_names)
+    cases = {text: case for text in texts if (case := PlainCase.of(text)) is not None and case.columns <= columns}
     found = {text: case.values(lambda name: rows[name]) for text, case in cases.items()}
     return {text: values for text, values in found.items() if values is not None}
 
@@ -117,10 +119,18 @@ def _bare(text: str) -> str:
     return bare
 
 
-def _read_by(text: str, columns: Sequence[str]) -> list[str]:
-    """The columns that a text reads, or only mentions."""
-    words = set(re.findall(r"\w+", text))
-    return [name for name in columns if name in words]
+def _read_by(text: str, places: Mapping[str, int]) -> list[str]:
+    """The columns that a text reads, or only mentions, in their order.
+
+    :param text: SQL
+    :param places: by column, where it is
+    """
+    # By the words, for there are as many texts as columns where each is computed.
+    return sorted({word for word in re.findall(r"\w+", text) if word in places}, key=places.__getitem__)
+
+
+def _places(names: Sequence[str]) -> dict[str, int]:
+    return {name: at for at, name in enumerate(names)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +164,8 @@ def distinct_values(column: ArrowColumn) -> DistinctValues | None:
 
 def _computed(rows: pa.Table, schema: StructType, texts: Sequence[str], context: Context) -> dict[str, ArrowColumn] | None:
     """The values of expressions, of which each gives one value for each row."""
-    read = {text: _read_by(text, rows.column_names) for text in texts}
+    places = _places(rows.column_names)
+    read = {text: _read_by(text, places) for text in texts}
     columns = list(dict.fromkeys(name for names in read.values() for name in names))
     together = {name for names in read.values() if len(names) > 1 for name in names}
     encoded = {name: None if name in together else distinct_values(rows[name]) for name in columns}
@@ -184,7 +195,7 @@ def _up_to(count: int, most: int) -> pa.Array:
 
 def _expanded(rows: pa.Table, schema: StructType, text: str, context: Context) -> tuple[_Places, ArrowColumn] | None:
     """The values of an expression that gives none, one or several for each row, and for each the place of its row."""
-    names = _read_by(text, rows.column_names)
+    names = _read_by(text, _places(rows.column_names))
     distinct = distinct_values(rows[names[0]]) if len(names) == 1 else None
     sent = {name: rows[name] if distinct is None else distinct.values for name in names}
     count = len(next(iter(sent.values()))) if sent else rows.num_rows
@@ -207,7 +218,9 @@ def _evaluated(columns: Mapping[str, ArrowColumn], rows: int, schema: StructType
     """The result of a query of one task over columns, in the order of their rows; None when there is too much of it."""
     if rows > context.limits.small_input:
         return None
-    kinds = StructType([*(schema[name] for name in columns), StructField(_ROW, LongType())])
+    # To look a field up by its name takes StructType as long as it has fields.
+    fields = {field.name: field for field in schema.fields if field.name in columns}
+    kinds = StructType([*(fields[name] for name in columns), StructField(_ROW, LongType())])
     numbers, ones = pa.array(np.arange(rows)), pa.array(np.ones(rows, np.int64))
     table = pa.table([*columns.values(), numbers, ones], names=[*columns, _ROW, WEIGHT])
     batch = Batch.in_memory(weighted(kinds), table)

@@ -105,9 +105,8 @@ def _rows_of(passed: PassedRows, groups: pa.Table, names: Mapping[str, str], cha
         rows = pa.concat_tables([stored, changed])
     if not can_group(rows.drop_columns([WEIGHT]).schema):
         return None
-    kinds = StructType(
-        [StructField(name, before.schema[passed.columns[name]].dataType) for name in rows.column_names if name != WEIGHT]
-    )
+    types = {field.name: field.dataType for field in before.schema.fields}
+    kinds = StructType([StructField(name, types[passed.columns[name]]) for name in rows.column_names if name != WEIGHT])
     return Batch.in_memory(weighted(kinds), consolidate_groupable(rows))
 
 

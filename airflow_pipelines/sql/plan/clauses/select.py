@@ -125,8 +125,8 @@ def _outputs(tree: exp.Select) -> Outputs:
     if any(isinstance(item, exp.Aliases) for item in tree.expressions):
         raise NotIncremental("an expression gives several columns")
     # Nothing can read the second of two columns of one name, except the view itself, which counts.
-    seen = [name for name, _ in outputs]
-    return [(name if name not in seen[:at] else f"{name}__{at}", item) for at, (name, item) in enumerate(outputs)]
+    first = {name: at for at, (name, _) in reversed(list(enumerate(outputs)))}
+    return [(name if first[name] == at else f"{name}__{at}", item) for at, (name, item) in enumerate(outputs)]
 
 
 def _wanted(tree: exp.Select) -> frozenset[ColumnRef]:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select
 
+_WORD = re.compile(r"\w+")
 _STAR = re.compile(r"(?:^|[(,.])\s*\*")
 """A star that stands for columns. One that multiplies comes after a value."""
 _GENERATORS = re.compile(r"\b(?:pos)?explode|\binline|\bstack\b|\bjson_tuple\b", re.IGNORECASE)
@@ -114,8 +115,8 @@ def _narrowed(node: Select, items: tuple[Item, ...]) -> Select:
     if isinstance(inner, Scan):
         inner = replace(inner, columns=needed)
     elif isinstance(inner, Select):
-        names = _names(inner)
-        inner = _narrowed(inner, tuple(item for item in inner.items if item.name in needed or item.text not in names))
+        names, wanted = _names(inner), frozenset(needed)
+        inner = _narrowed(inner, tuple(item for item in inner.items if item.name in wanted or item.text not in names))
     return replace(node, sources=(replace(source, node=inner),), items=items, where=node.filter)
 
 
@@ -123,11 +124,11 @@ def _read(texts: Sequence[str], columns: tuple[str, ...]) -> tuple[str, ...]:
     """The columns that expressions may read: a few too many do no harm."""
     if any(_STAR.search(text) for text in texts):
         return columns
-    # An expression names a column by its name, in quotes where that is no word.
-    return tuple(name for name in columns if any(_is_named(quote(name), name, text) for text in texts))
+    # An expression names a column by its name, in quotes where that is no word. All words at once: there may be thousands of both.
+    words = {word for text in texts for word in _WORD.findall(text)}
+    return tuple(name for name in columns if name in words or (not _WORD.fullmatch(name) and _is_quoted(name, texts)))
 
 
-def _is_named(quoted: str, name: str, text: str) -> bool:
-    if quoted in text:
-        return True
-    return re.fullmatch(r"\w+", name) is not None and re.search(rf"(?<!\w){name}(?!\w)", text) is not None
+def _is_quoted(name: str, texts: Sequence[str]) -> bool:
+    quoted = quote(name)
+    return any(quoted in text for text in texts)

@@ -133,7 +133,8 @@ class _CanonicalForm:
                 there = {name for place, name in enumerate(node.columns) if place in at}
                 return replace(node, parts=tuple(part for part, _ in parts)), there
             case Select():
-                computed = {item.name for item in node.items if not _is_stored(node, item.name)}
+                stored = _stored(node)
+                computed = {item.name for item in node.items if item.name not in stored}
                 if not computed:
                     return node, changed
                 all_kinds = kinds if kinds is not None else [kind for _, kind in self.builder.types(linear_to_sql(node))]
@@ -210,20 +211,18 @@ def columns_with_visible_forms(columns: ColumnTypes) -> frozenset[str]:
     return frozenset(name for name, kind in columns if has_visible_forms(kind))
 
 
-def _is_stored(node: Linear, name: str) -> bool:
-    """Whether a column of a node is an unchanged column of relations, which is canonical."""
+def _stored(node: Linear) -> Set[str]:
+    """The columns of a node that are unchanged columns of relations, which are canonical."""
     match node:
         case Scan():
-            return True
+            return frozenset(node.columns)
         case UnionAll():
-            at = node.columns.index(name)
-            return all(_is_stored(part, part.columns[at]) for part in node.parts)
+            parts = [(part.columns, _stored(part)) for part in node.parts]
+            return {name for at, name in enumerate(node.columns) if all(columns[at] in stored for columns, stored in parts)}
         case Select():
-            found = source_column(next(item.text for item in node.items if item.name == name))
-            if found is None:
-                return False
-            alias, column = found
-            return any(one.alias == alias and column in one.node.columns and _is_stored(one.node, column) for one in node.sources)
+            sources = {source.alias: _stored(source.node) for source in node.sources}
+            found = ((item.name, source_column(item.text)) for item in node.items)
+            return {name for name, column in found if column is not None and column[1] in sources.get(column[0], frozenset())}
 
 
 def _passed_on(tree: exp.Expr, node: AffectedKeys, changed: Set[str]) -> dict[str, bool]:

@@ -15,10 +15,14 @@ def strip_aliases(tree: exp.Expr, _builder: Builder) -> exp.Expr:
     :returns: the tree
     """
     for select in tree.find_all(exp.Select):
-        for item in select.expressions:
-            if isinstance(item, exp.Alias) and isinstance(item.this, exp.Column) and item.this.name == item.alias:
-                item.replace(item.this)
+        # All at once: to replace one item takes sqlglot as long as there are items.
+        select.set("expressions", [item.this if _repeats(item) else item for item in select.expressions])
         if select.args.get("qualify") is not None:
             named = {item.this: exp.column(item.alias, quoted=True) for item in select.expressions if isinstance(item, exp.Alias)}
             select.set("qualify", substitute(select.args["qualify"], named))
     return tree
+
+
+def _repeats(item: exp.Expr) -> bool:
+    """Whether an item of a SELECT list is a column with its own name as an alias."""
+    return isinstance(item, exp.Alias) and isinstance(item.this, exp.Column) and bool(item.this.name == item.alias)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 from dataclasses import replace
 
 import pytest
@@ -108,3 +110,17 @@ BLOCK = over(RELATION, "`r`.`a`")
 )
 def test_what_is_not_a_block_over_one_relation(node: Linear) -> None:
     assert computed_columns(node) is None
+
+
+def calls(count: int) -> int:
+    """The calls that it takes to split a block that computes all columns of a table."""
+    names = tuple(f"c{number}" for number in range(count))
+    node = over(Scan("wide", names), *(f"`r`.`{name}` + 1" for name in names))
+    with cProfile.Profile() as profile:
+        assert computed_columns(node) is not None
+    return int(sum(entry[1] for entry in pstats.Stats(profile).stats.values()))  # type: ignore[attr-defined]
+
+
+def test_the_work_follows_the_number_of_columns() -> None:
+    few, many = calls(100), calls(400)
+    assert many < 5 * few
