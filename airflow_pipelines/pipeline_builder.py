@@ -115,7 +115,7 @@ class PipelineBuilder:
             existing.dismiss_error()
         probe = Pipeline(self.client)
         probe._name = self.name
-        descriptor = self.client.put(probe._path(), json=self._body())
+        descriptor = self.client.put(probe._path(), json=self._body(), params={"allow_compile_errors": False})
         return self._made(descriptor, wait, timeout_s)
 
     def _check_replaces(self, existing: Pipeline) -> None:

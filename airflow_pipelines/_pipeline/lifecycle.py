@@ -374,9 +374,8 @@ class PipelineLifecycle(PipelineBase):
         }
         body: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         body |= StreamProgramArguments.collect(stream_program, stream_files, stream_arguments).to_wire()
-        params = {"allow_compile_errors": True} if allow_compile_errors else None
         try:
-            self.client.patch(self._path(), json=body, params=params)
+            self.client.patch(self._path(), json=body, params={"allow_compile_errors": allow_compile_errors})
         except PipelineAPIError as error:
             raise refused_program(error, self.name) from error
 

@@ -338,7 +338,9 @@ class PipelineHook(BaseHook):
         """
         path = path_of("pipelines", name)
         try:
-            descriptor: dict[str, Any] = self.get_conn().request("PATCH", path, json=dict(changes), idempotent=True)
+            descriptor: dict[str, Any] = self.get_conn().request(
+                "PATCH", path, json=dict(changes), params={"allow_compile_errors": False}, idempotent=True
+            )
         except PipelineAPIError as error:
             raise refused_program(error, name) from error
         return descriptor

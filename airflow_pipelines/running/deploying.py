@@ -190,7 +190,8 @@ class Deploying:
 
     def _modify(self, fields: Mapping[str, Any]) -> None:
         try:
-            self.client.patch(path_of("pipelines", self.wanted.name), json=dict(fields), idempotent=True)
+            path = path_of("pipelines", self.wanted.name)
+            self.client.patch(path, json=dict(fields), params={"allow_compile_errors": False}, idempotent=True)
         except PipelineAPIError as error:
             raise refused_program(error, self.wanted.name) from error
 

@@ -166,12 +166,12 @@ class ControlPlane:
         """Add a pipeline from a POST body."""
         return self._add(edits.parse_full(body, platform_version()))
 
-    def put(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> tuple[PipelineRecord, bool]:
-        """Create or replace a pipeline. A new program of an existing one is compiled first, as by :meth:`patch`.
+    def put(self, name: str, body: Any, *, allow_compile_errors: bool = True) -> tuple[PipelineRecord, bool]:
+        """Create or replace a pipeline. A new program is compiled in the background, or first, as by :meth:`patch`.
 
         :param name: the name in the path
         :param body: the JSON body
-        :param allow_compile_errors: whether a program may take the place of another though it does not compile
+        :param allow_compile_errors: as for :meth:`patch`
         :returns: the pipeline, and whether it was created
         :raises Problem: as :meth:`patch`
         """
@@ -191,19 +191,20 @@ class ControlPlane:
 
         :param name: the name in the path
         :param body: the JSON body
-        :raises Problem: what :meth:`put` would answer
+        :raises Problem: what :meth:`put` would answer that allows no compile errors
         """
         edit = edits.parse_full(body, platform_version(), default_name=name)
         emptied = requests.emptied(self.pipeline(name))
         edit = self.secrets.out_of(edit, emptied.id)
         Replacement(self.programs.compile).check(emptied, edits.apply_edit(emptied, edit, platform_version(), datetime.now(UTC)))
 
-    def patch(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> PipelineRecord:
-        """Change some fields of a pipeline. A new program is compiled first, which takes its time.
+    def patch(self, name: str, body: Any, *, allow_compile_errors: bool = True) -> PipelineRecord:
+        """Change some fields of a pipeline. A new program is compiled in the background, unless it has to compile.
 
         :param name: the pipeline's name
         :param body: the fields
-        :param allow_compile_errors: whether a program that does not compile may take the place of one that does
+        :param allow_compile_errors: whether a program that does not compile may take the place of one that does; if not, a new
+            program is compiled first, which takes its time
         :returns: the pipeline after that
         :raises Problem: when a field makes no sense or may not change now, or the program may not take the other's place
         """

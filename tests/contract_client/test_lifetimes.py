@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import pytest
 import requests
+from feldera import FelderaClient, Pipeline, PipelineBuilder
+from feldera.enums import ProgramStatus
+from feldera.rest.errors import FelderaAPIError
 
 from tests.contract_client.conftest import START_S, Sdk
+from tests.fixtures.sdk import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -103,6 +108,25 @@ def test_from_creation_to_deletion(sdk: Sdk) -> None:
     for tail in ("", "/logs", "/events"):
         gone = requests.get(f"{sdk.url}/v0/pipelines/{renamed}{tail}", timeout=30)
         assert (gone.status_code, gone.json()["error_code"]) == (404, "UnknownPipelineName")
+
+
+@pytest.mark.core
+def test_a_program_is_changed_at_once_and_compiled_after_that(
+    create: Callable[..., Pipeline], foreign: FelderaClient, pipeline_name: str
+) -> None:
+    pipeline = create(SQL)
+    pipeline.modify(sql=SQL.replace("sum(x)", "nope(x)"))
+    eventually(lambda: pipeline.program_status() == ProgramStatus.SqlError)
+    assert (pipeline.version(), pipeline.program_version()) == (2, 2)
+    assert "nope" in str(pipeline.program_error())
+    with pytest.raises(FelderaAPIError) as refused:
+        pipeline.start()
+    assert (refused.value.status_code, refused.value.error_code) == (400, "CannotStartWithCompilationError")
+    with pytest.raises(RuntimeError, match="failed to compile"):
+        PipelineBuilder(foreign, pipeline_name, SQL + "create view w as select * from nowhere;").create_or_replace()
+    assert pipeline.program_status() == ProgramStatus.SqlError
+    pipeline.modify(sql=MORE)
+    eventually(lambda: pipeline.program_status() == ProgramStatus.Success)
 
 
 def test_a_change_is_rejected_awaited_given_up_and_undone(sdk: Sdk) -> None:

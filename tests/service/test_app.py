@@ -15,10 +15,13 @@ from starlette.testclient import TestClient
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.app import create_app
+from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.follow import BEGINNING, follow_log
 from airflow_pipelines.settings import Settings
+from tests.service import records as given
 
 ALL_KEYS = {
     "id", "name", "description", "tags", "created_at", "version", "platform_version", "runtime_config", "program_code",
@@ -349,6 +352,34 @@ def test_an_internal_error_closes_its_connection_with_notice(app: FastAPI, monke
     assert (answer.status_code, answer.json()["error_code"], answer.headers["connection"]) == (500, "InternalError", "close")
 
 
+def test_a_new_program_is_answered_before_it_is_compiled_unless_it_has_to_compile(
+    app: FastAPI, api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plane = app.state.control_plane
+    plane.store.create(given.stopped())
+    asked: list[str] = []
+
+    def compile_source(source: ProgramSource) -> Compiled:
+        asked.append(source.sql)
+        return Compiled(None, [{"message": "no", "warning": False}])
+
+    monkeypatch.setattr(plane.programs, "compile", compile_source)
+    for method in ("PATCH", "PUT"):
+        refused = api.request(method, "/v0/pipelines/p?allow_compile_errors=false", json={"program_code": f"wrong {method}"})
+        assert (refused.status_code, refused.json()["error_code"]) == (400, "InvalidNewProgramSql")
+    assert asked == ["wrong PATCH", "wrong PUT"]
+    assert api.get("/v0/pipelines/p").json()["program_status"] == "Success"
+    for version, method in ((2, "PATCH"), (3, "PUT")):
+        changed = api.request(method, "/v0/pipelines/p", json={"program_code": f"wrong {method}"})
+        assert changed.status_code == 200
+        fields = changed.json()
+        # Of the refresh versions the first one is of the creation, the next two are of a program that was compiled.
+        assert [fields[name] for name in ("program_status", "version", "program_version", "refresh_version")] == [
+            "Pending", version, version, version + 2,
+        ]  # fmt: skip
+    assert len(asked) == 2
+
+
 def test_a_stream_program_is_kept_and_answered_in_its_order(api: TestClient) -> None:
     files = {"z.py": "import a", "a.py": "", "m/b.py": "ä"}
     made = api.post("/v0/pipelines", json={"name": "s", "stream_files": files, "stream_arguments": ["--day", "1"]})
@@ -356,7 +387,7 @@ def test_a_stream_program_is_kept_and_answered_in_its_order(api: TestClient) -> 
     read = api.get("/v0/pipelines/s").json()
     assert list(read["stream_files"].items()) == list(files.items())
     assert (read["stream_arguments"], read["program_code"], read["program_version"]) == (["--day", "1"], "", 1)
-    changed = api.patch("/v0/pipelines/s?allow_compile_errors=true", json={"stream_files": {"a.py": "x"}}).json()
+    changed = api.patch("/v0/pipelines/s", json={"stream_files": {"a.py": "x"}}).json()
     assert (changed["stream_files"], changed["stream_arguments"], changed["program_version"]) == ({"a.py": "x"}, ["--day", "1"], 2)
     for method, path in (("PATCH", "s"), ("PUT", "s"), ("POST", "s/diff"), ("POST", "s/validate")):
         refused = api.request(method, f"/v0/pipelines/{path}", json={"stream_files": {"../a.py": ""}})

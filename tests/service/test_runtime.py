@@ -146,16 +146,17 @@ def test_an_approval_is_for_the_programs_that_were_shown(rest: TestClient, name:
     assert rest.post(f"{url}/approve", json=None).status_code == 200
 
 
-def test_a_program_that_does_not_compile_does_not_replace_one_that_does(rest: TestClient, name: str) -> None:
+def test_a_program_that_has_to_compile_does_not_replace_one_that_does_if_it_does_not(rest: TestClient, name: str) -> None:
     url = f"/v0/pipelines/{name}"
+    strict = f"{url}?allow_compile_errors=false"
     body = {"name": name, "program_code": PROGRAM}
     rest.post("/v0/pipelines", json=body)
     until(lambda: status(rest, name)["program_status"] == "Success")
     before = rest.get(url).json()
     wrong = PROGRAM.replace("count(*)", "sum(nope)")
     tries = [
-        rest.patch(url, json={"program_code": wrong}),
-        rest.put(url, json=body | {"program_code": wrong}),
+        rest.patch(strict, json={"program_code": wrong}),
+        rest.put(strict, json=body | {"program_code": wrong}),
         rest.post(f"{url}/validate", json=body | {"program_code": wrong}),
     ]
     for refused in tries:
@@ -169,7 +170,7 @@ def test_a_program_that_does_not_compile_does_not_replace_one_that_does(rest: Te
     assert rest.get(url).json() == before
 
     # One that compiles is compiled once, and is there with the answer.
-    right = rest.patch(url, json={"program_code": PROGRAM.replace("count(*)", "max(id)")}).json()
+    right = rest.patch(strict, json={"program_code": PROGRAM.replace("count(*)", "max(id)")}).json()
     assert (right["program_status"], right["program_version"], right["refresh_version"]) == (
         "Success",
         2,
@@ -177,8 +178,8 @@ def test_a_program_that_does_not_compile_does_not_replace_one_that_does(rest: Te
     )
     events = [event["program_status"] for event in rest.get(f"{url}/events").json()]
     assert events[:5] == ["Success", "CompilingRust", "SqlCompiled", "CompilingSql", "Pending"]
-    asked = rest.patch(f"{url}?allow_compile_errors=true", json={"program_code": wrong})
-    assert (asked.status_code, asked.json()["program_status"]) == (200, "Pending")
+    changed = rest.patch(url, json={"program_code": wrong})
+    assert (changed.status_code, changed.json()["program_status"]) == (200, "Pending")
     until(lambda: status(rest, name)["program_status"] == "SqlError")
 
 

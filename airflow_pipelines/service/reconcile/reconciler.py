@@ -52,10 +52,11 @@ class Reconciler:
         :raises Conflict: when another process was quicker
         """
         now = datetime.now(UTC)
-        if self._compilations.wants(record, now):
-            return self._compilations.compile(record)
+        # Clearing needs no program, and must not wait for a compiler that is only coming up.
         if record.storage_status is StorageStatus.CLEARING:
             return self._incarnations.clear(record)
+        if self._compilations.wants(record, now):
+            return self._compilations.compile(record)
         resources, desired = record.deployment_resources_status, record.deployment_resources_desired_status
         if resources is ResourcesStatus.STOPPING:
             return self._incarnations.take_down(record)

@@ -42,7 +42,7 @@ def _add_records(router: APIRouter, control_plane: ControlPlane) -> None:
         return JsonAnswer(descriptor(control_plane.pipeline(name), selector))
 
     @router.put("/{name}")
-    def put(name: str, body: Body, allow_compile_errors: Flag = False) -> JsonAnswer:
+    def put(name: str, body: Body, allow_compile_errors: Flag = True) -> JsonAnswer:
         record, created = control_plane.put(name, body, allow_compile_errors=allow_compile_errors)
         return JsonAnswer(edit_answer(record), 201 if created else 200)
 
@@ -52,7 +52,7 @@ def _add_records(router: APIRouter, control_plane: ControlPlane) -> None:
         return Response(status_code=200)
 
     @router.patch("/{name}")
-    def patch(name: str, body: Body, allow_compile_errors: Flag = False) -> JsonAnswer:
+    def patch(name: str, body: Body, allow_compile_errors: Flag = True) -> JsonAnswer:
         return JsonAnswer(edit_answer(control_plane.patch(name, body, allow_compile_errors=allow_compile_errors)))
 
     @router.delete("/{name}")

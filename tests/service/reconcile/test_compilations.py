@@ -16,7 +16,7 @@ from uuid6 import uuid7
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
-from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.contract.statuses import ProgramStatus, StorageStatus
 from airflow_pipelines.service import hosts
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
@@ -92,6 +92,15 @@ def test_an_abandoned_compilation_is_taken_up_again(control_plane: ControlPlane,
     while not asked:
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_storage_is_cleared_while_a_compiler_comes_up(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_plane.compiler, "host", lambda: None)
+    control_plane.store.create(replace(given.stopped(), storage_status=StorageStatus.IN_USE))
+    assert control_plane.patch("p", {"program_code": "create table t (a int);"}).program_status is ProgramStatus.PENDING
+    control_plane.clear("p")
+    until(lambda: control_plane.pipeline("p").storage_status is StorageStatus.CLEARED)
+    assert control_plane.pipeline("p").program_status is ProgramStatus.PENDING
 
 
 def test_no_java_is_an_error_of_the_compiler_and_can_be_retried(
