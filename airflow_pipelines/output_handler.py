@@ -37,7 +37,7 @@ class OutputHandler:
 
     :param client: the client to follow with
     :param pipeline_name: the pipeline
-    :param view_name: the view, or a materialized table. Unquoted names fold to lower case; ``'"Name"'`` is taken as it is.
+    :param view_name: the view, or a table. Unquoted names fold to lower case; ``'"Name"'`` is taken as it is.
     :param on_chunk: called with each chunk and its sequence number instead of gathering; see :meth:`Pipeline.foreach_chunk`
     """
 

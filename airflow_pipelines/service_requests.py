@@ -136,7 +136,7 @@ class ServiceRequests(ABC):
     def get_cluster_event(self, event_id: str, selector: str = "status") -> dict[str, Any]:
         """One change of the health of the service's parts.
 
-        :param event_id: its ``event_id``, or ``latest``
+        :param event_id: its ``id``, or ``latest``
         :param selector: as for :meth:`get_cluster_events`
         :raises PipelineAPIError: when there is no such event (any more)
         """

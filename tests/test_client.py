@@ -70,7 +70,7 @@ def test_what_is_asked_of_the_service(tmp_path: Path) -> None:
     with PipelineClient(home=tmp_path) as client:
         newest = client.get_cluster_events()[0]
         assert client.get_cluster_event("latest") == newest
-        assert "api_self_info" in client.get_cluster_event(newest["event_id"], selector="all")
+        assert "api_self_info" in client.get_cluster_event(newest["id"], selector="all")
         key = client.create_api_key("dashboard", role="read")
         assert [(each["name"], each["role"]) for each in client.api_keys()] == [("dashboard", "read")]
         assert key not in repr(client.api_keys())

@@ -125,7 +125,7 @@ class PipelineQueries(PipelineInputs):
     def listen(self, view_name: str) -> OutputHandler:
         """Follow the changes of a view from now on. To see all of them, listen before a paused pipeline is resumed.
 
-        :param view_name: the view, or a materialized table
+        :param view_name: the view, or a table
         :returns: a started handler that gathers the changes; it ends when the pipeline stops
         :raises PipelineAPIError: when there is no such view, or the pipeline has no host
         """
@@ -137,7 +137,7 @@ class PipelineQueries(PipelineInputs):
     def foreach_chunk(self, view_name: str, callback: Callable[[pandas.DataFrame, int], None]) -> None:
         """Call a function with each chunk of changes of a view, in a thread of its own.
 
-        :param view_name: the view, or a materialized table
+        :param view_name: the view, or a table
         :param callback: takes the chunk (the view's columns and ``insert_delete``, +1 or -1) and its sequence number, which grows.
             A slow callback slows the pipeline down. An error it raises ends the following, and is logged.
         :raises PipelineAPIError: when there is no such view, or the pipeline has no host

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -13,8 +14,8 @@ from sqlalchemy import JSON, Engine, Integer, Uuid, delete, insert, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid6 import uuid7
 
-from airflow_pipelines.contract.registry import SHARED, Base
-from airflow_pipelines.service.hosts import Hosts, HostState
+from airflow_pipelines.contract.registry import SHARED, Base, HostRecord
+from airflow_pipelines.service.hosts import Health, Hosts, HostState
 from airflow_pipelines.service.records import Selector, rfc3339
 from airflow_pipelines.service.store import UtcDateTime
 
@@ -38,10 +39,12 @@ class PartHealth:
 
     :param healthy: whether it does its work, or will when it is asked to
     :param message: what there is to say of it
+    :param resources: what it runs on; to run on something else is no change of its health
     """
 
     healthy: bool
     message: str
+    resources: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class ClusterEvent:
         :param selector: ``ALL`` for the messages beside the statuses
         """
         wire: dict[str, Any] = {
-            "event_id": str(self.event_id),
+            "id": str(self.event_id),
             "recorded_at": rfc3339(self.recorded_at),
             "all_healthy": self.all_healthy,
         }
@@ -76,6 +79,7 @@ class ClusterEvent:
             wire[f"{name}_status"] = "Healthy" if part.healthy else "Unhealthy"
             if selector is Selector.ALL:
                 wire[f"{name}_self_info"] = part.message
+                wire[f"{name}_resources_info"] = part.resources
         return wire
 
 
@@ -97,10 +101,12 @@ class ClusterHealth:
 
         :returns: the newest event, which says how the parts are
         """
+        live = self._hosts.registry.live_hosts()
+        store = f"The store is a {self._engine.url.get_backend_name()} database"
         parts = {
-            "api": PartHealth(True, "The service answers"),
-            "compiler": self._compiler(),
-            "runner": PartHealth(True, "Hosts are started when needed"),
+            "api": PartHealth(True, "The service answers", store),
+            "compiler": self._compiler([host for host in live if host.kind == SHARED]),
+            "runner": PartHealth(True, "Hosts are started when needed", _described(live)),
         }
         with self._lock:
             if self._newest is None:
@@ -117,7 +123,7 @@ class ClusterHealth:
 
     def _record(self, parts: Mapping[str, PartHealth]) -> ClusterEvent:
         event = ClusterEvent(UUID(int=uuid7().int), datetime.now(UTC), parts)
-        stored = {name: [part.healthy, part.message] for name, part in parts.items()}
+        stored = {name: [part.healthy, part.message, part.resources] for name, part in parts.items()}
         with Session(self._engine) as session, session.begin():
             values = {"event_id": event.event_id, "recorded_at": event.recorded_at, "parts": stored}
             session.execute(insert(ClusterEventRow).values(values))
@@ -126,17 +132,27 @@ class ClusterHealth:
             session.execute(delete(ClusterEventRow).where(ClusterEventRow.sequence < oldest_kept))
         return event
 
-    def _compiler(self) -> PartHealth:
+    def _compiler(self, hosts: Sequence[HostRecord]) -> PartHealth:
         """Healthy means that compiling works or will: a host is up, one is starting, or none was needed yet."""
-        states = [self._hosts.health(host) for host in self._hosts.registry.live_hosts(SHARED)]
+        return PartHealth(True, self._compiler_message([self._hosts.health(host) for host in hosts]), _described(hosts))
+
+    def _compiler_message(self, states: Sequence[Health]) -> str:
         if any(health.state is HostState.UP for health in states):
-            return PartHealth(True, "The shared host is up")
+            return "The shared host is up"
         lost = [health.reason for health in states if health.state is HostState.LOST]
         if lost and len(lost) == len(states):
-            return PartHealth(True, f"The shared host was lost ({lost[0]}); the next use starts another")
-        return PartHealth(True, "The shared host is starting" if states else "The shared host is started by its first use")
+            return f"The shared host was lost ({lost[0]}); the next use starts another"
+        return "The shared host is starting" if states else "The shared host is started by its first use"
+
+
+def _described(hosts: Sequence[HostRecord]) -> str:
+    """Where hosts run."""
+    places = Counter((host.kind, host.machine) for host in hosts)
+    texts = [f"{count} {kind} on {machine}" for (kind, machine), count in sorted(places.items(), key=str)]
+    return f"Hosts: {', '.join(texts) or 'none'}"
 
 
 def _event(row: Any) -> ClusterEvent:
-    parts = {name: PartHealth(bool(healthy), str(message)) for name, (healthy, message) in row["parts"].items()}
+    # Those that an earlier release recorded do not say what a part ran on.
+    parts = {name: PartHealth(bool(values[0]), *map(str, values[1:])) for name, values in row["parts"].items()}
     return ClusterEvent(row["event_id"], row["recorded_at"], parts)

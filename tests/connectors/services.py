@@ -55,7 +55,7 @@ class FollowedView:
             return httpx.Response(
                 404,
                 json={
-                    "message": "There is no view or materialized table w; views: v.",
+                    "message": "There is no view or table w; views: v; tables: t.",
                     "error_code": ErrorCode.UNKNOWN_OUTPUT_STREAM,
                 },
             )

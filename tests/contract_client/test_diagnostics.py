@@ -69,11 +69,13 @@ def test_looking_into_a_pipeline(
     assert application["id"].startswith("local-")
     assert application["web_url"] is None, "there is none unless it is asked for"
 
-    profile = get("circuit_json_profile").json()
+    answers = [get("circuit_json_profile"), get("circuit_profile")]
+    assert [answer.headers.get("transfer-encoding") for answer in answers] == ["chunked"] * 2
+    profile = answers[0].json()
     (operator,) = [each for each in profile["operators"] if each["relation"] == "v"]
     assert (operator["rows_in"], operator["rows_out"], operator["kept_rows"]) == (3, 2, 2)
     assert any("Aggregate" in plan["physical_plan"] for plan in profile["plans"])
-    with zipfile.ZipFile(io.BytesIO(get("circuit_profile").content)) as file:
+    with zipfile.ZipFile(io.BytesIO(answers[1].content)) as file:
         assert {"profile.json", "dataflow.json"} <= set(file.namelist())
     graph = get("dataflow_graph").json()
     assert (graph["mir"]["v"]["view"], graph["edges"]) == ("v", EDGES)
@@ -146,9 +148,13 @@ def glance(foreign: FelderaClient, name: str) -> dict[str, Any]:
 def test_events_of_the_service(foreign: FelderaClient) -> None:
     newest = foreign.get_cluster_events()[0]
     assert newest["all_healthy"] is True
-    assert {f"{part}_status" for part in ("api", "compiler", "runner")} <= set(newest)
-    assert foreign.get_cluster_event("latest") == newest == foreign.get_cluster_event(newest["event_id"])
-    assert foreign.get_cluster_event("latest", selector="all")["compiler_self_info"] == "The shared host is up"
+    parts = ("api", "compiler", "runner")
+    assert newest.keys() == {"id", "recorded_at", "all_healthy", *(f"{part}_status" for part in parts)}
+    assert foreign.get_cluster_event("latest") == newest == foreign.get_cluster_event(newest["id"])
+    whole = foreign.get_cluster_event("latest", selector="all")
+    assert whole.keys() == newest.keys() | {f"{part}_{of}_info" for part in parts for of in ("self", "resources")}
+    assert whole["compiler_self_info"] == "The shared host is up"
+    assert whole["compiler_resources_info"].startswith("Hosts: 1 shared on ")
     with pytest.raises(FelderaAPIError) as unknown:
         foreign.get_cluster_event("01900000-0000-7000-8000-000000000000")
     assert (unknown.value.status_code, unknown.value.error_code) == (404, "UnknownClusterMonitorEvent")

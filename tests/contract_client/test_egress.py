@@ -69,6 +69,16 @@ def test_streams_and_the_statistics_of_outputs(
     assert path.read_text().splitlines() == ["2,1", "3,1", "4,1"]
 
 
+@pytest.mark.core
+def test_the_changes_of_a_table_without_contents(deploy: Callable[..., Pipeline]) -> None:
+    pipeline = deploy("create table log (x int); create view v as select x + 1 as y from log;")
+    table, view = pipeline.listen("log"), pipeline.listen("v")
+    pipeline.input_json("log", [{"x": 1}, {"x": 2}], wait=True)
+    for listener, name, values in ((table, "x", [1, 2]), (view, "y", [2, 3])):
+        eventually(lambda listener=listener: len(listener.to_pandas(clear_buffer=False)) == 2)
+        assert sorted(listener.to_pandas()[name]) == values
+
+
 def test_progress_of_outputs_after_resume_and_bootstrap(deploy: Callable[..., Pipeline], tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     pipeline = deploy(SQL.format(path=path, added=1))

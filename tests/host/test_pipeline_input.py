@@ -144,9 +144,9 @@ def test_what_cannot_be_followed(make: Make, service: ServiceOfOne) -> None:
     for view, part in (
         (
             "plain",
-            "The view plain is not materialized, so that its changes cannot be followed: declare it with CREATE MATERIALIZED",
+            "The view plain is not materialized, so its changes cannot be followed: declare it with CREATE MATERIALIZED",
         ),
-        ("nothing", "There is no view or materialized table nothing; views: plain, totals"),
+        ("nothing", "There is no view or table nothing; views: plain, totals; tables: "),
     ):
         below = make(follower(service, view))
         below.start()

@@ -174,6 +174,23 @@ def test_large_changes_come_in_chunks_and_in_order(
         pipeline.kill()
 
 
+def test_a_table_without_contents_has_listeners_of_its_changes(make: Callable[..., Pipeline]) -> None:
+    pipeline = make("CREATE TABLE log (id INT, note STRING); CREATE LOCAL VIEW n AS SELECT count(*) AS n FROM log;")
+    pipeline.start()
+    pipeline.insert("log", {"id": 1, "note": "before"})
+    with pipeline.listen("LOG") as chunks:
+        assert next(chunks) == {"snapshot": False, "json_data": []}
+        pipeline.ingest("log", {"insert": {"id": 3, "note": "c"}}, {"insert": {"id": 2, "note": "b"}})
+        changed = next(chunk for chunk in chunks if chunk["json_data"])
+        assert changed["json_data"] == [{"insert": {"id": 2, "note": "b"}}, {"insert": {"id": 3, "note": "c"}}]
+    refused = pipeline.post("egress/log", send_snapshot=True)
+    assert (refused.status_code, refused.json()["error_code"]) == (400, "InvalidParam")
+    reason = "The table log is not materialized, so there is no snapshot of it: declare it with 'materialized' = 'true', or leave"
+    assert reason in refused.json()["message"]
+    assert "The table log is not materialized, so its changes cannot be" in pipeline.get("changes/log").json()["message"]
+    assert pipeline.post("egress/n").json()["error_code"] == "ConfigError.UnknownOutputStream"
+
+
 def test_unknown_and_local_views_have_no_listeners(running: Pipeline) -> None:
     answer = running.post("egress/nowhere")
     assert (answer.status_code, answer.json()["error_code"]) == (404, "ConfigError.UnknownOutputStream")

@@ -18,7 +18,7 @@ def test_a_change_of_a_part_is_one_event(control_plane: ControlPlane, tmp_path: 
     first = health.look()
     assert health.look() is first
     assert first.to_wire(Selector.STATUS) == {
-        "event_id": str(first.event_id),
+        "id": str(first.event_id),
         "recorded_at": first.to_wire(Selector.ALL)["recorded_at"],
         "all_healthy": True,
         "api_status": "Healthy",
@@ -26,9 +26,12 @@ def test_a_change_of_a_part_is_one_event(control_plane: ControlPlane, tmp_path: 
         "runner_status": "Healthy",
     }
     assert first.to_wire(Selector.ALL)["compiler_self_info"] == "The shared host is started by its first use"
+    assert first.to_wire(Selector.ALL)["compiler_resources_info"] == "Hosts: none"
     host = host_row(control_plane, tmp_path, kind="shared", deployment_id=None)
     second = health.look()
     assert second.parts["compiler"].message == "The shared host is up"
+    assert second.to_wire(Selector.ALL)["compiler_resources_info"] == f"Hosts: 1 shared on {host.machine}"
+    assert second.to_wire(Selector.ALL)["api_resources_info"] == "The store is a sqlite database"
     # Another process of the same store goes on from there.
     assert ClusterHealth(control_plane.store.engine, control_plane.hosts).look() == second
     assert [event.event_id for event in health.events()] == [second.event_id, first.event_id]

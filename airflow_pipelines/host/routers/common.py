@@ -74,33 +74,38 @@ def table_of(live: LivePipeline, name: str) -> Table:
 
 
 def listenable(live: LivePipeline, name: str) -> str:
-    """The canonical name of a view, or of a materialized table.
+    """The canonical name of a view, or of a table.
 
     :raises Problem: when there is none
     """
     relation = canonical(segment(name))
     program = live.program
     view = program.views.get(relation)
-    if relation == SYSTEM_VIEW:
+    if relation == SYSTEM_VIEW or relation in program.tables or (view is not None and view.kind is not ViewKind.LOCAL):
         return relation
-    if view is not None and view.kind is not ViewKind.LOCAL:
-        return relation
-    if relation in program.tables and program.tables[relation].materialized:
-        return relation
-    known = sorted(view.name for view in program.views.values() if view.kind is not ViewKind.LOCAL)
-    raise Problem(
-        ErrorCode.UNKNOWN_OUTPUT_STREAM,
-        f"There is no view or materialized table {name}; views: {', '.join(known) or 'none'}.",
-    )
+    views = sorted(view.name for view in program.views.values() if view.kind is not ViewKind.LOCAL)
+    known = f"views: {', '.join(views) or 'none'}; tables: {', '.join(sorted(program.tables)) or 'none'}"
+    raise Problem(ErrorCode.UNKNOWN_OUTPUT_STREAM, f"There is no view or table {name}; {known}.")
 
 
-def has_contents(live: LivePipeline, relation: str) -> bool:
-    """Whether a listenable relation is materialized, so that its rows can be read and not only its changes.
+def check_contents(live: LivePipeline, relation: str, consequence: str, otherwise: str = "") -> None:
+    """Refuse a listenable relation that is not materialized, so that its changes can be read but not its rows.
 
+    :param live: the pipeline
     :param relation: its canonical name
+    :param consequence: what cannot be done with it
+    :param otherwise: what else there is to do than to have it materialized
+    :raises Problem: when it is not materialized
     """
-    view = live.program.views.get(relation)
-    return view is None or view.kind is ViewKind.MATERIALIZED
+    view, table = live.program.views.get(relation), live.program.tables.get(relation)
+    if view is not None and view.kind is not ViewKind.MATERIALIZED:
+        kind, cure = "view", "CREATE MATERIALIZED VIEW"
+    elif table is not None and not table.materialized:
+        kind, cure = "table", "'materialized' = 'true'"
+    else:
+        return
+    message = f"The {kind} {relation} is not materialized, so {consequence}: declare it with {cure}{otherwise}."
+    raise Problem(ErrorCode.INVALID_PARAM, message)
 
 
 def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpoint:

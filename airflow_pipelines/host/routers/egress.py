@@ -21,7 +21,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.contract.validation import mistakes
 from airflow_pipelines.host.listeners import Listener, Listeners
-from airflow_pipelines.host.routers.common import Runner, has_contents, listenable
+from airflow_pipelines.host.routers.common import Runner, check_contents, listenable
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 _EXAMPLE: Final = '{"format": {"name": "json", "config": {"array": true}}, "send_snapshot": true}'
@@ -92,7 +92,7 @@ async def egress(
     update_format: _UpdateFormat = "insert_delete",
     json_flavor: JsonFlavor | None = None,
 ) -> StreamingResponse:
-    """Stream a view's changes until the pipeline stops or the client leaves.
+    """Stream the changes of a view or table until the pipeline stops or the client leaves.
 
     The options are in the address, or in a body. Chunks of JSON are arrays, whatever an option ``array`` in the address says.
     """
@@ -104,12 +104,8 @@ async def egress(
     options = _options_in(await request.body(), known & request.query_params.keys()) or in_address
     if options.format not in {"json", "csv"}:
         raise Problem(ErrorCode.INVALID_PARAM, f"Format {options.format!r} cannot be sent; known formats: csv, json.")
-    if options.send_snapshot and not has_contents(live, relation):
-        raise Problem(
-            ErrorCode.INVALID_PARAM,
-            f"The view {view} is not materialized, so there is no snapshot of it: declare it with CREATE MATERIALIZED VIEW, "
-            "or leave out send_snapshot.",
-        )
+    if options.send_snapshot:
+        check_contents(live, relation, "there is no snapshot of it", ", or leave out send_snapshot")
     try:
         key = key_columns(options.index, relation, live.program.indexes)
     except InvalidOptionError as error:

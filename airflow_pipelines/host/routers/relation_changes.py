@@ -23,7 +23,7 @@ from airflow_pipelines.host import queries
 from airflow_pipelines.host.change_log import Place, Since
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.rendering import as_arrow
-from airflow_pipelines.host.routers.common import Runner, has_contents, left, listenable
+from airflow_pipelines.host.routers.common import Runner, check_contents, left, listenable
 from airflow_pipelines.host.step_changes import StepChanges
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
@@ -44,12 +44,7 @@ async def changes(
     """
     live = runner.requests.serving()
     name = listenable(live, relation)
-    if not has_contents(live, name):
-        raise Problem(
-            ErrorCode.INVALID_PARAM,
-            f"The view {relation} is not materialized, so that its changes cannot be followed: declare it with CREATE MATERIALIZED "
-            "VIEW.",
-        )
+    check_contents(live, name, "its changes cannot be followed")
     logs = live.endpoints.outputs.change_logs
     step = None if after is None else logs.step_of(_place(after))
     since = None if step is None else await logs.changed(name, step, wait_ms / 1000)

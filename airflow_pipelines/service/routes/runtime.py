@@ -14,8 +14,10 @@ from airflow_pipelines.service.routes.query_socket import MAX_QUERY_BYTES, add_q
 
 _READS = (
     "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoints/remote", "checkpoint/sync_status",
-    "steps", "activity", "time_series", "circuit_profile", "circuit_json_profile", "spark_application",
+    "steps", "activity", "time_series", "spark_application",
 )  # fmt: skip
+_LARGE_READS = ("circuit_profile", "circuit_json_profile")
+"""Those that may be large: their answers are passed on as they come."""
 _WRITES = ("checkpoint", "checkpoint/sync", "start_transaction", "commit_transaction", "start_compaction")
 _JSON = Depends(json_body)
 """A body is JSON, if there is one. The rows of ingress are in formats of their own, whatever their content type."""
@@ -26,6 +28,8 @@ def router(proxy: Proxy) -> APIRouter:
     router = APIRouter(prefix="/v0/pipelines/{name}")
     for tail in _READS:
         _forward(router, proxy, "GET", tail)
+    for tail in _LARGE_READS:
+        _stream(router, proxy, tail)
     for tail in _WRITES:
         _forward(router, proxy, "POST", tail)
 
@@ -89,3 +93,10 @@ def _forward(router: APIRouter, proxy: Proxy, method: str, tail: str) -> None:
         return await proxy.call(request, name, *tail.split("/"))
 
     router.add_api_route(f"/{tail}", forward, methods=[method], name=tail)
+
+
+def _stream(router: APIRouter, proxy: Proxy, tail: str) -> None:
+    async def stream(name: str, request: Request) -> Response:
+        return await proxy.stream(request, name, tail)
+
+    router.add_api_route(f"/{tail}", stream, methods=["GET"], name=tail)

@@ -205,7 +205,7 @@ def test_a_view_that_cannot_fill_the_table(view: FollowedView) -> None:
 
 
 def test_who_cannot_be_asked(view: FollowedView, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConnectorFailure, match="answered 404: There is no view or materialized table w; views: v") as missing:
+    with pytest.raises(ConnectorFailure, match="answered 404: There is no view or table w; views: v") as missing:
         opened(view="w")
     assert not isinstance(missing.value, TransientConnectorFailure)
     view.key = KEY
