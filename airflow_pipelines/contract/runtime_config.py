@@ -340,7 +340,7 @@ class RuntimeConfig(_Section):
         dict[str, str],
         Effect(
             "what `${env:NAME}` in connectors stands for, before what `connector_env` lets through, and environment variables of "
-            "stream programs; each value is kept as a secret"
+            "stream programs; values that look like [secrets](security.md#secrets) are kept as such"
         ),
     ] = Field(default_factory=dict, repr=False)
     logging: Annotated[str | None, _inactive("a pipeline's log has one level")] = None

@@ -5,6 +5,7 @@ A client that reads a pipeline and sends back what it read so keeps the secrets,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -17,10 +18,20 @@ from airflow_pipelines.service import errors
 from airflow_pipelines.service.configs import at
 from airflow_pipelines.service.edits import Edit
 from airflow_pipelines.service.records import PipelineRecord
-from airflow_pipelines.sql.program.connector_secrets import Keep, replace_passwords, replace_secrets
+from airflow_pipelines.sql.program.connector_secrets import (
+    Keep,
+    has_password,
+    is_secret_name,
+    replace_passwords,
+    replace_secrets,
+)
 
 _SYNC_SECRETS: Final = frozenset({"access_key", "secret_key"})
 _SYNC_URLS: Final = frozenset({"bucket", "read_bucket", "endpoint"})
+_WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
+_SECRET_WORDS: Final = frozenset({"AUTH", "CREDS", "DSN", "JWT", "PASS", "PAT", "PIN", "PW"})
+"""Words of names of environment variables that hold secrets, beside the names under which connectors have some."""
+_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +101,27 @@ class PipelineSecrets:
         return _replaced(value, {f"${{secret:{name}}}": self._keep(self.files.read(name), pipeline_id) for name in others})
 
 
+def is_secret_variable(name: str, value: Any) -> bool:
+    """Whether an environment variable holds a secret, as far as its name and its value tell.
+
+    :param name: such as ``API_TOKEN``
+    :param value: a URL with a password and a private key are secrets under any name
+    """
+    words = _WORDS.split(name.upper())
+    named = is_secret_name(name) or words[-1] in {"KEY", "KEYS"} or not _SECRET_WORDS.isdisjoint(words)
+    return named or (isinstance(value, str) and (has_password(value) or _PRIVATE_KEY.search(value) is not None))
+
+
 def _config_without_secrets(config: dict[str, Any], keep: Keep) -> dict[str, Any]:
-    """A runtime configuration without the values of ``env`` and the keys of the object store."""
+    """A runtime configuration without the secrets of ``env`` and the keys of the object store."""
 
     def kept(value: Any) -> Any:
         is_secret = isinstance(value, str) and value and not REFERENCE.fullmatch(value)
         return keep(value) if is_secret else value
 
     config = deepcopy(config)
-    config["env"] = {name: kept(value) for name, value in (config.get("env") or {}).items()}
+    env = config.get("env") or {}
+    config["env"] = {name: kept(value) if is_secret_variable(name, value) else value for name, value in env.items()}
     sync = at(config, "storage.backend.config.sync")
     if isinstance(sync, dict):
         for name in _SYNC_SECRETS & sync.keys():

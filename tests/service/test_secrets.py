@@ -27,7 +27,7 @@ def fields(env: str = "env-8d3a", password: str = "pw-8d3a") -> dict[str, Any]:
     return {
         "program_code": f"CREATE TABLE t (i INT) WITH ('connectors' = '{json.dumps([connector])}');",
         "runtime_config": {
-            "env": {"A": env, "B": "${secret:mine/b}", "C": env},
+            "env": {"A_TOKEN": env, "B": "${secret:mine/b}", "C_KEY": env},
             "storage": {"backend": {"name": "file", "config": {"sync": sync}}},
         },
     }
@@ -57,8 +57,8 @@ def test_secrets_are_in_their_files_only(api: TestClient, settings: Settings) ->
         assert secret.encode() not in everything(settings.home), secret
     config = created.json()["runtime_config"]
     sync = config["storage"]["backend"]["config"]["sync"]
-    assert value_of(settings, config["env"]["A"]) == "env-8d3a"
-    assert config["env"]["C"] == config["env"]["A"]
+    assert value_of(settings, config["env"]["A_TOKEN"]) == "env-8d3a"
+    assert config["env"]["C_KEY"] == config["env"]["A_TOKEN"]
     assert config["env"]["B"] == "${secret:mine/b}"
     assert (value_of(settings, sync["access_key"]), value_of(settings, sync["secret_key"])) == ("access-8d3a", "hush-8d3a")
     before, _, after = sync["endpoint"].partition("${secret:")
@@ -74,25 +74,55 @@ def test_what_was_read_can_be_sent_back(api: TestClient, settings: Settings) -> 
         ("PATCH", fields()),
         ("PUT", {"name": "p", **fields()}),
     ):
-        answer = api.request(method, "/v0/pipelines/p?allow_compile_errors=true", json=body)
+        answer = api.request(method, "/v0/pipelines/p", json=body)
         assert answer.status_code == 200
         assert answer.json()["version"] == first["version"], body
     changed = api.patch("/v0/pipelines/p", json={"runtime_config": fields(env="other-8d3a")["runtime_config"]}).json()
     assert changed["version"] == first["version"] + 1
-    assert value_of(settings, changed["runtime_config"]["env"]["A"]) == "other-8d3a"
+    assert value_of(settings, changed["runtime_config"]["env"]["A_TOKEN"]) == "other-8d3a"
     assert changed["runtime_config"]["storage"] == first["runtime_config"]["storage"]
-    changed = api.patch("/v0/pipelines/p?allow_compile_errors=true", json={"program_code": fields(password="x")["program_code"]})
+    changed = api.patch("/v0/pipelines/p", json={"program_code": fields(password="x")["program_code"]})
     assert changed.json()["program_version"] == first["program_version"] + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, "hunter2") for name in ("DB_PASSWORD", "PGPASSWORD", "API_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")),
+        *(
+            (name, "hunter2")
+            for name in ("S3_KEY", "apiKey", "DB_PASS", "BASIC_AUTH", "GITHUB_PAT", "SENTRY_DSN", "GCP_CREDENTIALS")
+        ),
+        ("SHOP", "postgresql://me:hunter2@shop/db"),
+        ("SHOP", "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n"),
+    ],
+)
+def test_variables_that_look_like_secrets_are_kept_as_such(api: TestClient, settings: Settings, name: str, value: str) -> None:
+    answer = api.post("/v0/pipelines", json={"name": "p", "program_code": "", "runtime_config": {"env": {name: value}}})
+    assert "hunter2" not in answer.text
+    assert value_of(settings, answer.json()["runtime_config"]["env"][name]) == value
+
+
+def test_other_variables_come_back_as_they_were_given(api: TestClient, settings: Settings) -> None:
+    env = {
+        "FOLDER": "/data", "SHOP": "postgresql://me@shop/db", "REGION": "eu", "KEYSPACE": "k", "MONKEY": "1", "PATTERN": "a",
+        "EMPTY": "", "COMPASS": "n", "SHOP_URL": "postgresql://me:${env:DB_PASSWORD}@shop/db", "REFERENCE": "${secret:mine/b}",
+        "DB_PASSWORD": "${secret:mine/b}",
+    }  # fmt: skip
+    body = {"name": "p", "program_code": "", "runtime_config": {"env": env}}
+    assert api.post("/v0/pipelines", json=body).json()["runtime_config"]["env"] == env
+    assert api.get("/v0/pipelines/p").json()["runtime_config"]["env"] == env
+    assert not list(settings.secrets.glob("pipelines/*/*"))
 
 
 def test_a_copy_has_secrets_of_its_own(api: TestClient, settings: Settings) -> None:
     first = api.post("/v0/pipelines", json={"name": "p", **fields()}).json()
     copy = {name: first[name] for name in ("program_code", "runtime_config")}
     second = api.post("/v0/pipelines", json={"name": "q", **copy}).json()
-    assert second["runtime_config"]["env"]["A"] != first["runtime_config"]["env"]["A"]
+    assert second["runtime_config"]["env"]["A_TOKEN"] != first["runtime_config"]["env"]["A_TOKEN"]
     assert first["id"] not in json.dumps({name: second[name] for name in copy})
     assert api.delete("/v0/pipelines/p").status_code == 200
-    assert value_of(settings, second["runtime_config"]["env"]["A"]) == "env-8d3a"
+    assert value_of(settings, second["runtime_config"]["env"]["A_TOKEN"]) == "env-8d3a"
     assert not (settings.secrets / "pipelines" / first["id"]).exists()
     late = api.post("/v0/pipelines", json={"name": "r", **copy})
     assert late.status_code == 400
@@ -123,7 +153,7 @@ def test_secrets_that_an_earlier_release_stored_are_taken_out(
     with engine.begin() as connection:
         for column, value in stored.items():
             connection.exec_driver_sql(f"UPDATE pipelines SET {column} = ? WHERE name = 'p'", (value,))
-        half = """UPDATE pipelines SET runtime_config = '{"env": {"A": "\\udfff"}}' WHERE name = 'half'"""
+        half = """UPDATE pipelines SET runtime_config = '{"env": {"A_KEY": "\\udfff"}}' WHERE name = 'half'"""
         connection.exec_driver_sql(half)
     before = api.get("/v0/pipelines/p").json()
     control_plane = ControlPlane(settings)
@@ -133,7 +163,7 @@ def test_secrets_that_an_earlier_release_stored_are_taken_out(
         text = repr(connection.exec_driver_sql("SELECT * FROM pipelines WHERE name = 'p'").one())
     for secret in SECRETS:
         assert secret not in text
-    assert value_of(settings, after.runtime_config["env"]["A"]) == "env-8d3a"
+    assert value_of(settings, after.runtime_config["env"]["A_TOKEN"]) == "env-8d3a"
     assert after.deployment_config is not None
     assert after.deployment_config["env"] == after.runtime_config["env"]
     assert "Secrets of pipeline half stay in the store" in caplog.text

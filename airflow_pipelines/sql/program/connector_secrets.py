@@ -29,6 +29,16 @@ Keep = Callable[[str], str]
 """Keeps a secret somewhere and gives what is written in its place."""
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether texts under a name are secrets, such as under ``password`` or ``secret_key``."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def has_password(text: str) -> bool:
+    """Whether there is a password in a URL of a text (``scheme://user:password@host``), and not a reference to one."""
+    return any(not _HAS_REFERENCE.search(found[2]) for found in _URL_PASSWORD.finditer(text))
+
+
 def replace_secrets(program: str, keep: Keep) -> str:
     """A program's text with what ``keep`` gives in the place of each secret in its connectors.
 
@@ -59,7 +69,7 @@ def _of_json(text: str, keep: Keep) -> str:
             return found[0]
         key, value = _read(found["key"]), _read(found["value"])
         if isinstance(value, str):
-            if not value or _HAS_REFERENCE.search(value) or not _SECRET_NAME.search(str(key)):
+            if not value or _HAS_REFERENCE.search(value) or not is_secret_name(str(key)):
                 return found[0]
         elif not _SECRET_NUMBER.search(str(key)):
             return found[0]
