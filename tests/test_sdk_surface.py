@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import airflow_pipelines
-from airflow_pipelines.contract import stats
+from airflow_pipelines import stats
+from airflow_pipelines.contract import stats as contract_stats
 
 OPTIONAL_HERE = {("PipelineBuilder", "sql")}
 """Parameters that callers of the reference have to give: beside a stream program there need not be any SQL."""
@@ -83,6 +84,13 @@ def test_a_class_is_that_of_the_reference(head: str, lines: list[str]) -> None:
             method = inspect.getattr_static(found, name)
             assert inspect.getdoc(getattr(method, "__func__", method)), f"{found.__name__}.{name} is not documented"
             assert_takes(getattr(found, name), wanted, f"{found.__name__}.{name}")
+
+
+def test_all_statistics_can_be_imported_beside_the_enumerations() -> None:
+    classes = {each for each, value in vars(contract_stats).items() if inspect.isclass(value) and not each.startswith("_")}
+    own = {each for each in classes if vars(contract_stats)[each].__module__ == contract_stats.__name__}
+    assert own == set(stats.__all__)
+    assert all(getattr(stats, each) is getattr(contract_stats, each) for each in own)
 
 
 def test_nothing_of_the_sdk_is_missing() -> None:
