@@ -39,7 +39,7 @@ from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
 from airflow_pipelines.sql.program.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
-from airflow_pipelines.sql.rewrite.casts import cast_text
+from airflow_pipelines.sql.rewrite.casts import stored_text
 from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
 from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.rewrite.connector_metadata import without_metadata
@@ -292,7 +292,7 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
         items = []
         for column in schema.columns:
             value = sources.get(column.name) or request.default(column)
-            items.append(f"{cast_text(value, column.type)} AS {quote(column.name)}")
+            items.append(f"{stored_text(value, column.type)} AS {quote(column.name)}")
         aliases = ", ".join(sources.values())
         rows = request.collect(queried(session, f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
     for column in schema.columns:

@@ -18,7 +18,7 @@ from airflow_pipelines.engine.spark.analysis import QueryRefused, is_unknown_nam
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import Column, Table
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
-from airflow_pipelines.sql.rewrite.casts import cast_text
+from airflow_pipelines.sql.rewrite.casts import stored_text
 from airflow_pipelines.sql.rewrite.connector_metadata import reads_metadata, with_metadata, without_metadata
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 from airflow_pipelines.sql.syntax.edits import Edited
@@ -122,7 +122,7 @@ def _evaluated(
 def _cast(column: Column, rewritten: Callable[[str], str] = without_metadata) -> str:
     expression = rewritten(column.default or "")
     value = Edited(expression).edit(bare_clock_edits(expression)).text
-    return cast_text(value, column.type)
+    return stored_text(value, column.type)
 
 
 def _types(columns: Sequence[Column]) -> pa.Schema:

@@ -62,7 +62,7 @@ def test_inserts_cast_fill_defaults_and_check(running: Running) -> None:
     assert [tuple(map(str, row.values())) for row in item.rows.to_pylist()] == [("7", "x", "1.50", "1"), ("8", "y", "1.50", "1")]
     assert log.table == "log"
     (short,) = run_adhoc(running.circuit, "INSERT INTO short VALUES ('abc', 'abc')").changes
-    assert [short.rows[name].to_pylist() for name in ("a", "b")] == [["ab"], ["abc  "]]
+    assert [short.rows[name].to_pylist() for name in ("a", "b")] == [["ab"], ["abc"]]
     with pytest.raises(AdhocError, match="id of table item must not be NULL"):
         run_adhoc(running.circuit, "INSERT INTO item (name) VALUES ('x')")
     with pytest.raises(AdhocError, match="gives 1 values for 2 columns"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from feldera import Pipeline
 from feldera.rest.errors import FelderaAPIError
+
+from tests.fixtures.sdk import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -106,3 +109,28 @@ def test_programs_and_queries(deploy: Callable[..., Pipeline], served_url: str, 
         httpx.get(f"{served_url}/v0/pipelines/{pipeline.name}/query", params={"sql": "SELECT 7 AS n"}).text.splitlines()[3]
         == "| 7 |"
     )
+
+
+@pytest.mark.core
+def test_texts_of_char_columns_are_kept_as_they_come(deploy: Callable[..., Pipeline], served_url: str) -> None:
+    pipeline = deploy(
+        "create table t (id int, c char(5) default 'd') with ('materialized' = 'true');"
+        "create materialized view v as select id, c, cast(c as char(3)) as padded from t;"
+    )
+    listener = pipeline.listen("v")
+    pipeline.execute("INSERT INTO t VALUES (1, 'a'); INSERT INTO t (id) VALUES (2)")
+    pipeline.input_json("t", [{"id": 3, "c": "b"}, {"id": 4}], wait=True)
+    parquet = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array([5], pa.int32()), "c": ["p"]}), parquet)
+    for content, form in ((b"6,c\n", "csv"), (parquet.getvalue(), "parquet")):
+        url = f"{served_url}/v0/pipelines/{pipeline.name}/ingress/t"
+        assert httpx.post(url, params={"format": form}, content=content).is_success
+    pipeline.wait_for_completion(timeout_s=60)
+    wanted = [{"id": at, "c": c, "padded": f"{c}  "} for at, c in enumerate("adbdpc", 1)]
+    query = "SELECT * FROM v ORDER BY id"
+    assert pa.Table.from_batches(pipeline.query_arrow(query)).to_pylist() == wanted
+    assert list(pipeline.query(query)) == wanted
+    assert list(pipeline.query("SELECT id FROM t WHERE c = 'p'")) == [{"id": 5}]
+    eventually(lambda: len(listener.to_pandas(clear_buffer=False)) == len(wanted))
+    changes = sorted(listener.to_dict(), key=lambda row: row["id"])
+    assert [{name: row[name] for name in ("id", "c", "padded")} for row in changes] == wanted

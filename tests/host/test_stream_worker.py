@@ -22,11 +22,11 @@ from airflow_pipelines.streams.worker.declared_types import stored_by
     [
         ("VARCHAR(3)", "abc", "abc", "abcd"),
         ("VARCHAR", "abcd", "abcd", 5),
-        ("CHAR(3)", "a", "a  ", "abcd"),
+        ("CHAR(3)", "a", "a", "abcd"),
         ("UUID", "0B9B2C4E-5A0F-4C0E-9D55-0C4D9C1F7A11", "0b9b2c4e-5a0f-4c0e-9d55-0c4d9c1f7a11", "12"),
         ("TINYINT UNSIGNED", 255, 255, 256),
         ("VARCHAR(2) ARRAY", ["ab", None], ["ab", None], ["abc"]),
-        ("ROW(a CHAR(2), b UUID)", {"a": "x"}, {"a": "x ", "b": None}, {"b": "12"}),
+        ("ROW(a CHAR(2), b UUID)", {"a": "x"}, {"a": "x", "b": None}, {"b": "12"}),
         ("MAP<VARCHAR(1), BINARY(2)>", {"a": b"x"}, [("a", b"x\0")], {"ab": b"x"}),
     ],
 )

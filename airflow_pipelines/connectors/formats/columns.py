@@ -150,6 +150,4 @@ def _checked_floats(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) 
 def _checked_strings(kind: ColumnType, texts: ArrowColumn) -> ArrowColumn:
     if kind.precision is not None:
         require(pc.less_equal(pc.utf8_length(texts), kind.precision))
-        if kind.name == "CHAR":
-            return pc.utf8_rpad(texts, kind.precision, " ")
     return texts

@@ -12,12 +12,11 @@ from airflow_pipelines.program.column_types import ColumnType
 
 
 def string_converter(kind: ColumnType) -> Converter:
-    """A converter of strings, filled up with blanks where the type has a length of its own.
+    """A converter of strings, which are stored as they come: only a cast to CHAR fills up with blanks.
 
     :param kind: VARCHAR or CHAR
     """
     length = kind.precision
-    pads = kind.name == "CHAR"
 
     def convert(value: Any) -> str:
         if not isinstance(value, str):
@@ -29,7 +28,7 @@ def string_converter(kind: ColumnType) -> Converter:
                 raise RecordProblem(f"{excerpt(value, 60)!r} is not valid UTF-8 text") from error
         if length is not None and len(value) > length:
             raise RecordProblem(f"{excerpt(value, 60)!r} is longer than {kind.name}({length})")
-        return value.ljust(length) if pads and length is not None else value
+        return value
 
     return convert
 

@@ -20,7 +20,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.values.required import missing_part
 from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
 
-_CHECKED = {"CHAR", "BINARY", "UUID", "VARIANT", "MAP", *UNSIGNED_MAXIMA}
+_CHECKED = {"BINARY", "UUID", "VARIANT", "MAP", *UNSIGNED_MAXIMA}
 """Types whose values have a form of their own, which is checked value by value."""
 
 
@@ -153,7 +153,7 @@ class TableParser:
                 return None
             if pat.is_nested(values.type) and values.type == field.type and missing_part(values, column.type) is not None:
                 return None
-            if column.type.name in _CHECKED or (column.type.name == "VARCHAR" and column.type.precision):
+            if column.type.name in _CHECKED or (column.type.name in {"VARCHAR", "CHAR"} and column.type.precision):
                 return None
             if column.type.is_interval and not column.type.name.endswith("SECOND"):
                 # A duration may be no whole number of the column's units.

@@ -45,6 +45,15 @@ def cast_text(value: str, kind: ColumnType, attempt: bool = False) -> str:
     return plain
 
 
+def stored_text(value: str, kind: ColumnType) -> str:
+    """Spark SQL for what a column of a table stores of a value: as a cast, but that CHAR is not filled up with blanks.
+
+    :param value: Spark SQL of one expression; it is read several times when values have to be checked
+    :param kind: the type of the column
+    """
+    return cast_text(value, replace(kind, name="VARCHAR", precision=kind.precision or 1) if kind.name == "CHAR" else kind)
+
+
 def spark_type(kind: ColumnType) -> str:
     """The type as a cast names it: nullable in all its parts, since Spark refuses casts to types that are not.
 

@@ -63,11 +63,6 @@ def _text(name: str, length: int) -> Stored:
     return stored
 
 
-def _padded_text(name: str, length: int) -> Stored:
-    text = _text(name, length)
-    return lambda value: text(value).ljust(length) if isinstance(value, str) else value
-
-
 def _bytes(name: str, length: int) -> Stored:
     def stored(value: Any) -> Any:
         if isinstance(value, bytes | bytearray) and len(value) > length:
@@ -84,7 +79,7 @@ def _padded_bytes(name: str, length: int) -> Stored:
 
 _SIZED: Final[Mapping[str, Callable[[str, int], Stored]]] = {
     "VARCHAR": _text,
-    "CHAR": _padded_text,
+    "CHAR": _text,
     "VARBINARY": _bytes,
     "BINARY": _padded_bytes,
 }

@@ -429,10 +429,10 @@ def test_the_greatest_real_is_taken_as_it_is_written() -> None:
         assert "is out of range for REAL" in parsed.errors[0].message
 
 
-def test_lengths_and_padding() -> None:
+def test_lengths_and_bytes_that_are_filled_up() -> None:
     schema = relation(col("c", "CHAR", precision=3), col("v", "VARCHAR", precision=3), col("b", "BINARY", precision=2))
     parsed = parse('{"c": "a", "v": "éab", "b": [1]}\n{"v": "abcd"}\n{"c": "abcd"}\n{"b": [1,2,3]}', schema, update_format="raw")
-    assert rows(parsed) == [{"c": "a  ", "v": "éab", "b": b"\x01\x00", OP: 1}]
+    assert rows(parsed) == [{"c": "a", "v": "éab", "b": b"\x01\x00", OP: 1}]
     assert [error.index for error in parsed.errors] == [1, 2, 3]
 
 

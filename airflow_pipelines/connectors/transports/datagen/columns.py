@@ -28,7 +28,7 @@ from airflow_pipelines.connectors.transports.datagen.scalars import (
     Times,
     UuidsOfNumbers,
 )
-from airflow_pipelines.connectors.transports.datagen.texts import FakedTexts, NumberTexts, Padded, RandomTexts
+from airflow_pipelines.connectors.transports.datagen.texts import FakedTexts, NumberTexts, RandomTexts
 from airflow_pipelines.engine.schema import arrow_type
 from airflow_pipelines.program.column_types import ColumnType
 
@@ -165,16 +165,13 @@ def _exactly(value: Any) -> Any:
 def _texts(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> Maker:
     longest = kind.precision
     strategy = options.strategy
-    maker: NumberTexts | RandomTexts | FakedTexts
     if strategy.is_for_strings:
         least, end = _bounds(options, _HOW_MANY, int, where) if strategy in SEVERAL else (1, 2)
-        maker = FakedTexts(FakeTexts(strategy, seed, max(0, least), end - 1), longest)
-    elif strategy is Strategy.INCREMENT:
+        return FakedTexts(FakeTexts(strategy, seed, max(0, least), end - 1), longest)
+    if strategy is Strategy.INCREMENT:
         least, end = _bounds(options, (0, 1 + (longest or 2**31 - 2)), int, where)
-        maker = NumberTexts(options.scale, max(0, least), end - 1 if longest is None else min(end - 1, longest))
-    else:
-        maker = RandomTexts(_lengths(options, _TEXT_LENGTHS, longest, where))
-    return Padded(maker, longest) if kind.name == "CHAR" and longest is not None else maker
+        return NumberTexts(options.scale, max(0, least), end - 1 if longest is None else min(end - 1, longest))
+    return RandomTexts(_lengths(options, _TEXT_LENGTHS, longest, where))
 
 
 def _binaries(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> Maker:

@@ -72,19 +72,3 @@ class FakedTexts:
         if self.longest is not None:
             pool = pc.utf8_slice_codeunits(pool, 0, self.longest)
         return pool.take(pa.array(random.integers(0, len(pool), len(rows))))
-
-
-@dataclass(frozen=True, slots=True)
-class Padded:
-    """Texts with blanks behind them, as CHAR has them.
-
-    :param maker: makes the texts
-    :param length: how long they become
-    """
-
-    maker: NumberTexts | RandomTexts | FakedTexts
-    length: int
-
-    def make(self, rows: Rows, random: Random) -> pa.Array:
-        """One text for each row."""
-        return pc.utf8_rpad(self.maker.make(rows, random), self.length)

@@ -58,7 +58,7 @@ def at(text: str) -> dt.datetime:
         (decimal(5, 0), {"scale": -2}, [Decimal(n) for n in (0, -2, -4, -6)]),
         ("VARCHAR", {}, ["0", "1", "2", "3"]),
         ("VARCHAR", {"scale": 10, "range": [3, 5]}, ["000", "010", "020", "030"]),
-        (ColumnType("CHAR", precision=3), {}, ["0  ", "1  ", "2  ", "3  "]),
+        (ColumnType("CHAR", precision=3), {}, ["0", "1", "2", "3"]),
         ("UUID", {"range": [9, 11]}, [str(UUID(int=9)), str(UUID(int=10))] * 2),
         ("DATE", {"range": ["2024-08-28", "2024-08-30"]}, [dt.date(2024, 8, 28), dt.date(2024, 8, 29)] * 2),
         ("DATE", {"range": [10, 12]}, [dt.date(1970, 1, 11), dt.date(1970, 1, 12)] * 2),
