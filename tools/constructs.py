@@ -54,14 +54,6 @@ MEANINGS = {
     "top by touched keys": "the first rows are found anew for the keys that the change touches",
     "recursion": "the fixed point is followed from the change on",
 }
-WHY_RECOMPUTED = {
-    "join by recomputing": "no equality joins the two sides, so that every row may match every other",
-    "subquery by recomputing": "no equality correlates the subquery with its query, so that every row may affect every other",
-    "window by recomputing": "without PARTITION BY all rows are one partition",
-    "top by recomputing": "the first of all rows depend on all rows",
-    "recursion by recomputing": "a part of the recursion has no rule that adds up over rounds",
-}
-"""Why a stage that could be decomposed by key is not."""
 RECOMPUTED = "recomputed from its input when that changes, and the stored answer subtracted"
 
 
@@ -111,16 +103,14 @@ def strategies(construct: Construct, tables: str, sessions: SparkSessions) -> st
 
 def describe(plan: ViewPlan) -> str:
     """A plan's strategies in words, and why there is none where a stage is recomputed."""
-    found = ", then ".join(map(_described, plan.stages))
-    return f"{found}: {plan.reason}" if plan.reason and plan.reason not in found else found
+    return ", then ".join(map(_described, plan.stages))
 
 
 def _described(stage: Stage) -> str:
-    if isinstance(stage.node, Full):
-        return f"full ({stage.node.reason})"
-    if stage.strategy.endswith("by recomputing"):
-        return f"{stage.strategy} ({WHY_RECOMPUTED[stage.strategy]})"
-    return stage.strategy
+    if stage.reason is None:
+        return f"{stage.strategy} (a constant)" if isinstance(stage.node, Full) else stage.strategy
+    asked = f": `{stage.reason.expression}`" if stage.reason.expression else ""
+    return f"{stage.strategy} ({stage.reason}{asked})"
 
 
 def main() -> None:

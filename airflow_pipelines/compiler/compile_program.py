@@ -24,6 +24,7 @@ from airflow_pipelines.engine.spark.thread_time import thread_seconds
 from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display
+from airflow_pipelines.program.reasons import RecomputedPart
 from airflow_pipelines.program.relations import Column, Table, View
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
@@ -122,7 +123,7 @@ def _program(compilation: Compilation) -> Program:
         definitions=parsed.definitions,
         schemas={**compilation.schemas, SYSTEM_VIEW: ERROR_VIEW},
         plans=compilation.plans,
-        info=program_info(parsed, columns),
+        info=program_info(parsed, columns, _recomputed(compilation)),
         fingerprints=fingerprint(parsed, columns),
         late_columns=tuple(timing.late_columns),
         markers=timing.markers,
@@ -130,6 +131,15 @@ def _program(compilation: Compilation) -> Program:
         warnings=parsed.warnings,
     )
     return with_retention(program, timing.waterlines)
+
+
+def _recomputed(compilation: Compilation) -> tuple[RecomputedPart, ...]:
+    return tuple(
+        RecomputedPart(view, stage.relation, stage.strategy, stage.reason)
+        for view in compilation.program.views
+        for stage in compilation.plans[view].recomputed
+        if stage.reason is not None
+    )
 
 
 def _view(view: ViewDeclaration, columns: tuple[Column, ...]) -> View:

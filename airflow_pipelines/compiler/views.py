@@ -17,6 +17,7 @@ from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS, is_stack_ov
 from airflow_pipelines.program.names import display
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+from airflow_pipelines.sql.plan.places import Places
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.plan.recursion import Member, plan_query, plan_recursive_views
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
@@ -31,6 +32,7 @@ class _PlannerInput:
 
     member: Member
     reads: dict[str, ColumnTypes]
+    places: Places
 
 
 class ViewCompiler:
@@ -111,7 +113,9 @@ class ViewCompiler:
         compilation = self._compilation
         given = self._inputs[view.name] = self._planner_input(view, analyzed)
         query, columns, reads = given.member.query, compilation.types[view.name], given.reads
-        plan = plan_query(view.name, query, reads, columns, tuple(reads), compilation.analyzer, compilation.append_only)
+        plan = plan_query(
+            view.name, query, reads, columns, tuple(reads), compilation.analyzer, compilation.append_only, given.places
+        )
         compilation.plans[view.name] = compilation.time.finish(view, plan)
         compilation.append_only |= append_only_relations(compilation.plans[view.name], compilation.append_only)
 
@@ -137,12 +141,18 @@ class ViewCompiler:
 
     def _planner_input(self, view: ViewDeclaration, analyzed: AnalyzedQuery) -> _PlannerInput:
         compilation = self._compilation
-        query, reads = analyzed.query.text, {name: compilation.types[name] for name in view.reads}
+        query, places = analyzed.query.text, self._places(view, analyzed.query)
+        reads = {name: compilation.types[name] for name in view.reads}
         if analyzed.reads_clock:
             query, markers = compilation.time.with_markers(query)
+            places = places.of_other_text(query)
             reads |= {marker.relation: ((marker.column, marker.type),) for marker in markers}
         names = tuple(str(field["name"]) for field in analyzed.analyzed.fields)
-        return _PlannerInput(Member(view.name, query, names, compilation.types[view.name]), reads)
+        return _PlannerInput(Member(view.name, query, names, compilation.types[view.name]), reads, places)
+
+    def _places(self, view: ViewDeclaration, query: Edited) -> Places:
+        """Where the parts of a view's analyzed query stand in the program."""
+        return Places(query.text, self._compilation.source, lambda start, end: view.place(*query.origin(start, end)), view.span)
 
     @contextmanager
     def _noting(self, view: ViewDeclaration) -> Iterator[None]:

@@ -359,7 +359,9 @@ class PipelineStatistics(_WireStats):
 class OperatorFigures(_WireStats):
     """What one view cost in a step.
 
-    :param strategy: ``incremental`` or ``full``
+    :param strategy: how it was evaluated in this step
+    :param reason: why it was computed anew, where it was: ``message``, the ``expression`` that asks for that, and its place in the
+        program
     :param rows_in: rows of the changes that it read
     :param rows_out: rows of its own changes
     """
@@ -369,6 +371,7 @@ class OperatorFigures(_WireStats):
     rows_in: int | None = None
     rows_out: int | None = None
     duration_ms: float | None = None
+    reason: dict[str, Any] | None = None
 
 
 @dataclass

@@ -85,6 +85,7 @@ class Evaluation:
             rows_in,
             delta.rows + outcome.unobserved,
             duration,
+            outcome.reason,
         )
 
     def is_quiet(self, before: Mapping[str, Mapping[str, Trace]]) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+from airflow_pipelines.program.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class OperatorStats:
     :param rows_in: rows of the deltas that it read
     :param rows_out: rows of the delta that it gave
     :param duration_ms: its time in milliseconds
+    :param reason: why it computed the relation anew, where it did
     """
 
     view: str
@@ -26,6 +29,12 @@ class OperatorStats:
     rows_in: int
     rows_out: int
     duration_ms: float
+    reason: Reason | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The statistics as JSON."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "reason": None if self.reason is None else self.reason.to_wire()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,4 +56,5 @@ class StepStats:
 
     def to_wire(self) -> dict[str, Any]:
         """The statistics as JSON."""
-        return asdict(self)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "operators": [each.to_wire() for each in self.operators], "table_rows": dict(self.table_rows)}

@@ -27,6 +27,7 @@ class OperatorProfile:
     :param rows_out: rows of the changes that it gave
     :param duration_ms: its time in these
     :param longest_ms: its time in the longest of these
+    :param reason: why it computes the relation anew, where it does
     """
 
     relation: str
@@ -39,6 +40,7 @@ class OperatorProfile:
     rows_out: int = 0
     duration_ms: float = 0.0
     longest_ms: float = 0.0
+    reason: dict[str, Any] | None = None
 
 
 def circuit_profile(circuit: Circuit, recent: Iterable[StepStats]) -> dict[str, Any]:
@@ -89,6 +91,7 @@ def _operators(circuit: Circuit, steps: Iterable[StepStats]) -> list[OperatorPro
             stage.strategy,
             tuple(sorted(stage.reads)),
             traces[stage.relation].rows if stage.relation in traces else None,
+            reason=None if stage.reason is None else stage.reason.to_wire(),
         )
         for stage in circuit.stages
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.reasons import RecomputedPart
 from airflow_pipelines.program.relations import Column
 from airflow_pipelines.program.streams import StreamProgram
 
@@ -53,7 +54,7 @@ class RelationInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProgramInfo:
-    """The tables and the visible views of a program, all of its connectors, and its stream program if it has one.
+    """The tables and visible views of a program, its connectors and stream program, and what is recomputed of its views.
 
     Its JSON form has a place for the dataflow graph, which only the engine knows (:mod:`airflow_pipelines.engine.dataflow`).
     """
@@ -62,9 +63,10 @@ class ProgramInfo:
     outputs: tuple[RelationInfo, ...]
     connectors: tuple[Connector, ...] = ()
     streams: StreamProgram | None = None
+    recomputed: tuple[RecomputedPart, ...] = ()
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form, with a field for the stream program only where there is one."""
+        """The JSON form, with fields for the stream program and for what is recomputed only where there is such a thing."""
         return {
             "schema": {"inputs": [each.to_wire() for each in self.inputs], "outputs": [each.to_wire() for each in self.outputs]},
             "udf_stubs": "",
@@ -72,6 +74,7 @@ class ProgramInfo:
             "output_connectors": self._connectors_to_wire(ConnectorDirection.OUTPUT),
             "dataflow": None,
             **({} if self.streams is None else {"streams": self.streams.to_json()}),
+            **({} if not self.recomputed else {"recomputed": [part.to_wire() for part in self.recomputed]}),
         }
 
     def _connectors_to_wire(self, direction: ConnectorDirection) -> dict[str, Any]:

@@ -57,6 +57,29 @@ def test_chained_views_follow_a_change_and_have_sparks_scale(grades: Running) ->
 
 
 @pytest.mark.core
+def test_a_step_says_why_it_has_recomputed_a_view(sessions: SparkSessions) -> None:
+    text = """create table a (x int);
+create table b (y int) with ('materialized' = 'true');
+create view pairs as
+    select a.x, B.y from a
+    left join b on a.x <= B.Y;
+create view met as select x from a where exists (select 1 from b where b.y < a.x);
+"""
+    running = Running(text, sessions)
+    parts = [(part["view"], part["expression"], part["start_line_number"]) for part in running.program.info.to_wire()["recomputed"]]
+    assert parts == [("pairs", "a.x <= B.Y", 5), ("met", "b.y < a.x", 6)]
+    running.step(running.changes("a", (1,)), running.changes("b", (2,)))
+    wire = running.insert("b", (0,)).stats.to_wire()["operators"]
+    assert {each["view"]: (each["strategy"], each["reason"]["expression"]) for each in wire} == {
+        "pairs": ("join by recomputing", "a.x <= B.Y"),
+        "met": ("subquery by recomputing", "b.y < a.x"),
+    }
+    # A row of the other side affects its own value alone.
+    (met,) = [each for each in running.insert("a", (5,)).stats.operators if each.view == "met"]
+    assert (met.strategy, met.reason) == ("subquery by touched keys", None)
+
+
+@pytest.mark.core
 def test_a_total_has_one_row_from_the_first_step_on(grades: Running) -> None:
     running = _fresh(grades)
     assert emitted(running.step(), "total") == [(0, None, 1)]

@@ -209,6 +209,18 @@ def test_in_a_frame_a_link_leads_airflow_itself(page: Page, airflow: AirflowDoub
     page.wait_for_url("**/dags/release/runs/manual__1/tasks/gate/required_actions")
 
 
+def test_a_view_that_is_recomputed_says_why(page: Page, airflow: AirflowDouble, address: str) -> None:
+    found = descriptor()
+    part = {"view": "kept", "relation": "kept$1", "message": "no equality joins", "expression": "a < b", "start_line_number": 7}
+    found["program_info"]["recomputed"] = [part]
+    airflow.has(found)
+    page.goto(address + SHOP)
+    page.locator('[data-node="relation:kept"]').click()
+    expect(page.get_by_role("complementary", name="Details of kept")).to_contain_text("no equality joins: a < b line 7")
+    page.locator('[data-node="relation:totals"]').click()
+    expect(page.get_by_role("complementary", name="Details of totals")).not_to_contain_text("Recomputed")
+
+
 def test_the_keyboard_goes_along_the_graph(page: Page, airflow: AirflowDouble, address: str) -> None:
     airflow.has(descriptor())
     page.goto(address + SHOP)

@@ -15,7 +15,7 @@ from airflow_pipelines.engine.operators.full import subtracted
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import matching_batch, wanted_of
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.operators.result import TOUCHES_MOST, Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.session_changes import change_of_sessions
 from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.trace import Trace
@@ -52,9 +52,11 @@ def _evaluated(stage: Stage, node: AffectedKeys, context: Context, stored: Trace
     if all(not context.relations[name].before.batches for name in stage.reads):
         return _first(stage, node, context, mode)
     if any(not source.keys and source.node.reads & changed for source in node.sources):
-        return _every_key(stage, node, context, mode, None if stage.reads & context.incomplete else stored)
+        outcome = _every_key(stage, node, context, mode, None if stage.reads & context.incomplete else stored)
+        return replace(outcome, strategy=f"{node.shape.value} by recomputing", reason=node.reason)
     if mode is Mode.LARGE and context.touches_most(stage.reads):
-        return replace(_every_key(stage, node, context, mode, stored), strategy=f"{node.shape.value} by recomputing")
+        outcome = _every_key(stage, node, context, mode, stored)
+        return replace(outcome, strategy=f"{node.shape.value} by recomputing", reason=TOUCHES_MOST)
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(stage.reads)):
         outcome = _fetching(stage, node, context)
         if outcome is not None:

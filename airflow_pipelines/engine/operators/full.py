@@ -39,12 +39,13 @@ def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: 
     names = ", ".join(quote(name) for name, _ in stage.columns)
     now = f"SELECT * FROM (SELECT *, CAST(1 AS BIGINT) FROM ({answer})) AS q({names}, {WEIGHT})"
     if not stored.batches:
-        return Outcome(context.run(now, schema, mode, may_grow=True), consolidated=True)
+        return Outcome(context.run(now, schema, mode, may_grow=True), consolidated=True, reason=stage.reason)
     small = mode is Mode.SMALL
     rows = context.batch_views.rows(stored.batches, single_partition=small)
     hint = "/*+ COALESCE(1) */ " if small else ""
     both = f"(SELECT {hint}* FROM ({now} UNION ALL SELECT {names}, -{WEIGHT} FROM {rows}))"
-    return Outcome(context.run(consolidated_sql(Trace(schema), both), schema, mode, may_grow=True), consolidated=True)
+    delta = context.run(consolidated_sql(Trace(schema), both), schema, mode, may_grow=True)
+    return Outcome(delta, consolidated=True, reason=stage.reason)
 
 
 def with_contents(node: Full, context: Context, small: bool) -> str:

@@ -11,7 +11,7 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, wanted_of
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.operators.result import TOUCHES_MOST, Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.operators.touched_group_totals import change_of_groups
 from airflow_pipelines.engine.trace import Trace
@@ -86,7 +86,12 @@ def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *,
         query = consolidated_sql(known, both)
     # Without touched keys the result is as large as the state.
     batch = context.run(query, known.schema, Mode.SMALL if small else Mode.NARROW if collected is not None else Mode.LARGE)
-    return replace(_output(stage, batch, context), states={GROUPS: batch}, strategy="all groups" if most else None)
+    return replace(
+        _output(stage, batch, context),
+        states={GROUPS: batch},
+        strategy="all groups" if most else None,
+        reason=TOUCHES_MOST if most else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

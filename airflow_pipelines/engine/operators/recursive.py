@@ -299,7 +299,7 @@ def _recomputed(stage: Stage, node: Recursive, context: Context, stored: Trace, 
         rounds.next()
         inner = _with_own(context, node, schema, found)
         mode = inner.mode(frozenset(), frozenset(reads))
-        answer = with_contents(Full(node.query, reads, ""), inner, mode is Mode.SMALL)
+        answer = with_contents(Full(node.query, reads, None), inner, mode is Mode.SMALL)
         query = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM (SELECT * FROM ({answer}) AS q({names}))"
         grown = inner.run(query, schema, mode, may_grow=True)
         if grown.rows == found.rows:
@@ -308,7 +308,7 @@ def _recomputed(stage: Stage, node: Recursive, context: Context, stored: Trace, 
     inner = _with_own(context, node, schema, found)
     result = node.result or f"SELECT {names} FROM {quote(node.relation)}"
     mode = inner.mode(frozenset(), frozenset({node.relation}), stored)
-    return subtracted(stage, with_contents(Full(result, (node.relation,), ""), inner, mode is Mode.SMALL), inner, mode, stored)
+    return subtracted(stage, with_contents(Full(result, (node.relation,), None), inner, mode is Mode.SMALL), inner, mode, stored)
 
 
 def _with_own(context: Context, node: Recursive, schema: StructType, contents: Batch) -> Context:

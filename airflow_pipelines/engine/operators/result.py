@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import cast
+from typing import Final, cast
 
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.stage import Stage
+
+TOUCHES_MOST: Final = Reason("the step changes so much that computing everything anew costs less than finding what it touches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Outcome:
     :param states: by name, the rows that are added to the stage's states
     :param consolidated: it is known that no two rows of the delta are equal but for their weights
     :param strategy: how the delta was computed, where that is not what the stage says of itself
+    :param reason: why the relation was recomputed, where it was
     :param unobserved: the number of rows that were computed and not kept, because the relation has no consumers; the delta is then
         empty
     """
@@ -31,6 +35,7 @@ class Outcome:
     states: Mapping[str, Batch] = field(default_factory=dict)
     consolidated: bool = False
     strategy: str | None = None
+    reason: Reason | None = None
     unobserved: int = 0
 
 

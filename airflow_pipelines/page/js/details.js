@@ -15,19 +15,27 @@ const STREAM_PROGRAM = "stream program";
  * @param {Object} properties.figures what the newest samples say
  * @param {?Object} properties.endpoint the statistics of a connector
  * @param {?Object} properties.relation the relation as `program_info.schema` has it
+ * @param {Array} properties.recomputed the parts of the view that `program_info.recomputed` lists
  * @param {?Object} properties.operator what an operator of the stream program says of itself
  * @param {function(): void} properties.onClose
  */
-export function Details({ node, figures, endpoint, relation, operator, onClose }) {
+export function Details({ node, figures, endpoint, relation, recomputed, operator, onClose }) {
   return html`<aside class="details" aria-label=${`Details of ${node.name}`}>
     <header><div><span class="muted">${KIND_WORDS[node.kind]}</span><h3>${node.name}</h3></div>
       <button type="button" class="quiet" aria-label="Close details" onClick=${onClose}><${Icon} name="close" /></button></header>
     <dl>${facts(node, figures, endpoint, operator).map(([term, value]) => html`<dt>${term}</dt><dd>${value}</dd>`)}</dl>
     ${endpoint && html`<${EndpointErrors} endpoint=${endpoint} />`}
+    ${recomputed.length > 0 && html`<${Recomputed} parts=${recomputed} />`}
     ${node.states?.length > 0 && html`<h4>States</h4><ul class="columns">${node.states.map((state) => html`<li><code>${state.name}</code> <span class="muted">${[state.kind, state.type].filter(Boolean).join(" of ")}</span></li>`)}</ul>`}
     ${relation && html`<h4>Columns</h4><ul class="columns">${relation.fields.map((field) => html`<li><code>${field.name}</code> <span class="muted">${typeText(field.columntype)}${
       relation.primary_key?.includes(field.name) ? " · key" : ""}</span></li>`)}</ul>`}
   </aside>`;
+}
+
+/** Why parts of a view are computed anew when something changes, and where the program asks for that. */
+function Recomputed({ parts }) {
+  return html`<h4>Recomputed</h4><ul class="columns">${parts.map(({ message, expression, start_line_number: line }) => html`<li>${message}${
+    expression && html`: <code>${expression}</code>`}${line > 0 && html` <span class="muted">line ${line}</span>`}</li>`)}</ul>`;
 }
 
 function facts(node, figures, endpoint, operator) {

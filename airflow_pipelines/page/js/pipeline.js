@@ -181,7 +181,7 @@ function Picture({ service, name, descriptor, figures, change, isPending, view }
       <button type="button" aria-pressed=${String(isLive)} onClick=${() => setLive(true)}>${isPending ? "New program" : "Running program"}</button></div>`}
     <div class=${node ? "picture-body with-details" : "picture-body"}>
       <${Graph} picture=${picture} figures=${means} health=${health} selected=${selected} onSelect=${select} isChange=${isChange} />
-      ${node && html`<${Details} node=${node} figures=${means} endpoint=${endpointOf(figures?.stats, node)} relation=${relationOf(info, node)}
+      ${node && html`<${Details} node=${node} figures=${means} endpoint=${endpointOf(figures?.stats, node)} relation=${relationOf(info, node)} recomputed=${recomputedOf(info, node)}
         operator=${figures?.stats?.stream_metrics?.[node.uid] ?? null} onClose=${() => setSelected(null)} />`}
     </div></section>`;
 }
@@ -197,6 +197,8 @@ const endpointOf = (stats, node) =>
 
 const relationOf = (info, node) =>
   node.kind === "table" || node.kind === "view" ? [...(info?.schema?.inputs ?? []), ...(info?.schema?.outputs ?? [])].find(({ name }) => name === node.relation) ?? null : null;
+
+const recomputedOf = (info, node) => (node.kind === "view" ? (info?.recomputed ?? []).filter(({ view }) => view === node.relation) : []);
 
 function Tabs({ view, service, name, descriptor, isFed, now }) {
   const [tab, setTab] = useState(TABS.includes(view) ? view : "logs");

@@ -12,6 +12,7 @@ from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
+from airflow_pipelines.sql.plan.places import Places
 
 
 @dataclass(slots=True)
@@ -19,18 +20,18 @@ class Builder:
     """The plan of ``view`` while it is built.
 
     :param relations: columns of everything that the query may read
+    :param places: where the parts of its query stand
     """
 
     view: str
     relations: Mapping[str, ColumnTypes]
     analyzer: Analyzer
+    places: Places
     stages: list[Stage] = field(default_factory=list)
     append_only: frozenset[str] = frozenset()
     """The append-only relations: they never lose a row."""
     noncanonical: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Columns of relations that hold a part of the query, and whose values Spark may represent otherwise."""
-    reasons: list[str] = field(default_factory=list)
-    """Why parts of the view are recomputed in full."""
     _names: int = 0
 
     def types(self, query: str) -> ColumnTypes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from sqlglot import exp
 
@@ -23,11 +24,32 @@ _NONDETERMINISTIC = frozenset({
 
 
 class NotIncremental(Exception):
-    """The query has a construct that the planner has no incremental rule for; the text says which."""
+    """The query has a construct that the planner has no incremental rule for; the text says which.
+
+    :param tree: the part of the query's tree that has no rule, where that is known
+    """
+
+    def __init__(self, message: str, tree: exp.Expr | None = None) -> None:
+        super().__init__(message)
+        self.tree = tree
 
 
 class Unplannable(NotIncremental):
     """Spark cannot plan the query, because a constant in it cannot be evaluated."""
+
+
+@contextmanager
+def planning(tree: exp.Expr) -> Iterator[None]:
+    """Let an error of what is planned within be about a part of the query where it does not know a smaller one.
+
+    :param tree: the part, as it was parsed
+    """
+    try:
+        yield
+    except NotIncremental as error:
+        if error.tree is None:
+            error.tree = tree
+        raise
 
 
 def construct_name(tree: exp.Expr) -> str:
@@ -44,7 +66,8 @@ def require_only(tree: exp.Expr, known: Iterable[str]) -> None:
     """
     for name, value in tree.args.items():
         if value and name not in known:
-            raise NotIncremental(f"{name.strip('_').upper()} in {construct_name(tree)} has no incremental rule yet")
+            part = value if isinstance(value, exp.Expr) else tree
+            raise NotIncremental(f"{name.strip('_').upper()} in {construct_name(tree)} has no incremental rule yet", part)
 
 
 def function_name(node: exp.Expr) -> str | None:
@@ -62,7 +85,7 @@ def require_deterministic(tree: exp.Expr) -> None:
     for node in tree.walk():
         name = function_name(node)
         if name in _NONDETERMINISTIC or (name == "unix_timestamp" and not any(node.iter_expressions())):
-            raise NotIncremental(f"{name}() gives another value at another time")
+            raise NotIncremental(f"{name}() gives another value at another time", node)
 
 
 def require_scalar(tree: exp.Expr) -> None:
@@ -71,8 +94,8 @@ def require_scalar(tree: exp.Expr) -> None:
     :raises NotIncremental: when there is a subquery, window function or aggregate
     """
     require_row_or_group(tree)
-    if any(True for _ in aggregate_calls(tree)):
-        raise NotIncremental("an aggregate call outside of SELECT and HAVING has no incremental rule")
+    for call in aggregate_calls(tree):
+        raise NotIncremental("an aggregate call outside of SELECT and HAVING has no incremental rule", call)
 
 
 def require_row_or_group(tree: exp.Expr) -> None:
@@ -85,7 +108,7 @@ def require_row_or_group(tree: exp.Expr) -> None:
         if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
             continue
         if isinstance(node, _NOT_SCALAR):
-            raise NotIncremental(f"{type(node).__name__} in an expression has no incremental rule yet")
+            raise NotIncremental(f"{type(node).__name__} in an expression has no incremental rule yet", node)
 
 
 def is_generator(tree: exp.Expr) -> bool:

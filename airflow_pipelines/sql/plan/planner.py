@@ -14,13 +14,14 @@ from airflow_pipelines.sql.plan.clauses.limits import first_rows, row_limit_of
 from airflow_pipelines.sql.plan.clauses.select import plan_select
 from airflow_pipelines.sql.plan.clauses.set_operations import distinct, except_, except_all, intersect, intersect_all, union_all
 from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, construct_name, require_only
-from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query
 from airflow_pipelines.sql.plan.pipeline import finished_stages, prepared_tree
+from airflow_pipelines.sql.plan.places import Places
 from airflow_pipelines.sql.plan.properties.emptiness import required_inputs
 from airflow_pipelines.sql.plan.scope import Scope
 
@@ -34,6 +35,7 @@ def plan_view(
     analyzer: Analyzer,
     append_only: Set[str] = frozenset(),
     noncanonical: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    places: Places | None = None,
 ) -> ViewPlan:
     """Plan a view.
 
@@ -45,30 +47,32 @@ def plan_view(
     :param analyzer: answers about Spark's view of queries
     :param append_only: those of ``relations`` that never lose a row
     :param noncanonical: columns of relations that hold a part of the query, and whose values Spark may represent otherwise
+    :param places: where the parts of ``query`` stand in the program; None when it is all that there is
     :returns: a plan that always has the full strategy, and stages of its own when every construct has an incremental rule
     :raises AnalysisFailed: when Spark refuses the query itself
     """
     types = (kind for _, kind in analyzer.columns(query))
     columns = tuple((name, kind) for (name, _), kind in zip(columns, types, strict=True))
     answer = canonical_query(query, columns)
-    full = Stage(view, columns, Full(answer, tuple(reads), "chosen"))
-    builder = Builder(view, relations, analyzer, append_only=frozenset(append_only), noncanonical=noncanonical)
+    full = Stage(view, columns, Full(answer, tuple(reads), CHOSEN))
+    places = places or Places.within(query)
+    builder = Builder(view, relations, analyzer, places, append_only=frozenset(append_only), noncanonical=noncanonical)
     try:
         node = _plan(prepared_tree(query, builder), Scope(builder, _plan))
         stages = finished_stages((*builder.stages, _as_view(node, columns, builder)), builder)
     except Unplannable as error:
         # Like Spark over empty tables, the constant is not evaluated before there is a row.
-        return _recomputed(full, query, Full(answer, tuple(reads), str(error), required_inputs(query, reads)))
+        return _recomputed(full, query, Full(answer, tuple(reads), places.reason(error), required_inputs(query, reads)))
     except NotIncremental as error:
-        return _recomputed(full, query, Full(answer, tuple(reads), str(error)))
+        return _recomputed(full, query, Full(answer, tuple(reads), places.reason(error)))
     except RecursionError:
-        return _recomputed(full, query, Full(answer, tuple(reads), "the query nests too deep to be decomposed"))
-    return ViewPlan(view, query, columns, stages, full, "; ".join(builder.reasons) or None)
+        return _recomputed(full, query, Full(answer, tuple(reads), places.reason("the query nests too deep to be decomposed")))
+    return ViewPlan(view, query, columns, stages, full)
 
 
 def _recomputed(stage: Stage, query: str, node: Full) -> ViewPlan:
     stage = replace(stage, node=node)
-    return ViewPlan(stage.relation, query, stage.columns, (stage,), stage, node.reason)
+    return ViewPlan(stage.relation, query, stage.columns, (stage,), stage)
 
 
 def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage:
@@ -92,7 +96,7 @@ def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:
         return plan_select(tree, scope)
     if isinstance(tree, exp.SetOperation):
         return _set_operation(tree, scope)
-    raise NotIncremental(f"{construct_name(tree)} has no incremental rule yet")
+    raise NotIncremental(f"{construct_name(tree)} has no incremental rule yet", tree)
 
 
 def _set_operation(tree: exp.SetOperation, scope: Scope) -> Node:
@@ -117,5 +121,7 @@ def _limited(tree: exp.Expr, rows: Linear, scope: Scope) -> Node:
     """LIMIT and OFFSET of a whole query in parentheses or of a set operation, which can only sort by its own columns."""
     limit = row_limit_of(tree, [(name, exp.column(name)) for name in rows.columns])
     if limit is None or limit.sort_columns:
-        raise NotIncremental("a set operation sorted by something else than its columns has no incremental rule")
+        raise NotIncremental(
+            "a set operation sorted by something else than its columns has no incremental rule", tree.args["order"]
+        )
     return first_rows(scope.builder, rows, rows.columns, limit)

@@ -9,14 +9,16 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
-from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, columns_with_visible_forms
+from airflow_pipelines.sql.plan.places import Places
 from airflow_pipelines.sql.plan.planner import plan_view
 from airflow_pipelines.sql.plan.verify import require_same
 from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
@@ -63,20 +65,21 @@ def plan_recursive_views(
     answer = canonical_query(query, columns)
     inputs = tuple(relations)
     known = {**relations, relation: columns}
-    reason: str | None = None
+    reason: Reason | None = None
     try:
         stages, body = _body(relation, _as_sets(query, analyzer), known, columns, analyzer)
     except NotIncremental as error:
-        stages, body, reason = (), None, f"the recursion is recomputed: {error}"
+        stages, body = (), None
+        reason = Places.within(query).of_other_text(query).reason(f"the recursion is recomputed: {error}", error.tree)
     own = tuple(sorted(body.reads - {relation})) if body is not None else inputs
-    stages = (*stages, Stage(relation, columns, Recursive(relation, columns, answer, own, body)))
+    stages = (*stages, Stage(relation, columns, Recursive(relation, columns, answer, own, body, reason=reason)))
     plans = {}
     for at, view in enumerate(views):
         pick = None if one is not None else _pick(view, at, relation)
-        full = Stage(view.name, view.columns, Recursive(relation, columns, answer, inputs, None, result=pick))
+        full = Stage(view.name, view.columns, Recursive(relation, columns, answer, inputs, None, result=pick, reason=CHOSEN))
         if one is None:
             stages = (*stages, Stage(view.name, view.columns, _part(view, at, relation, columns)))
-        plans[view.name] = ViewPlan(view.name, view.query, view.columns, stages, full, reason)
+        plans[view.name] = ViewPlan(view.name, view.query, view.columns, stages, full)
         # The first view has the stages that all of them read.
         stages = ()
     return plans
@@ -90,6 +93,7 @@ def plan_query(
     reads: Sequence[str],
     analyzer: Analyzer,
     append_only: Set[str] = frozenset(),
+    places: Places | None = None,
 ) -> ViewPlan:
     """Like :func:`plan_view`, with a stage of its own for each recursive common table expression at the query's top.
 
@@ -100,23 +104,27 @@ def plan_query(
     :param reads: the relations that the query names
     :param analyzer: answers about Spark's view of queries
     :param append_only: those of ``relations`` that never lose a row
+    :param places: where the parts of ``query`` stand in the program
     :returns: a plan that always has the full strategy
     """
     tree = parse_query(query)
     clause = tree.args.get("with_")
     if clause is None or not clause.args.get("recursive"):
-        return plan_view(view, query, relations, columns, reads, analyzer, append_only)
+        return plan_view(view, query, relations, columns, reads, analyzer, append_only, places=places)
+    places = places or Places.within(query)
     try:
         require_same(query, tree, analyzer, "the query could not be printed with the same meaning")
         rest, stages = _without_recursion(view, tree, relations, analyzer)
     except NotIncremental as error:
-        full = Stage(view, columns, Full(canonical_query(query, columns), tuple(reads), str(error)))
-        return ViewPlan(view, query, columns, (full,), full, str(error))
+        full = Stage(view, columns, Full(canonical_query(query, columns), tuple(reads), places.reason(error)))
+        return ViewPlan(view, query, columns, (full,), full)
     own = {stage.relation: stage.columns for stage in stages if isinstance(stage.node, Recursive)}
     noncanonical = {name: columns_with_visible_forms(kinds) for name, kinds in own.items()}
-    plan = plan_view(view, sql(rest), {**relations, **own}, columns, (*reads, *own), analyzer, noncanonical=noncanonical)
-    full = Stage(view, plan.columns, Full(canonical_query(query, plan.columns), tuple(reads), "chosen"))
-    return ViewPlan(view, query, plan.columns, (*stages, *plan.stages), full, plan.reason)
+    known, text = {**relations, **own}, sql(rest)
+    elsewhere = places.of_other_text(text)
+    plan = plan_view(view, text, known, columns, (*reads, *own), analyzer, noncanonical=noncanonical, places=elsewhere)
+    full = Stage(view, plan.columns, Full(canonical_query(query, plan.columns), tuple(reads), CHOSEN))
+    return ViewPlan(view, query, plan.columns, (*stages, *plan.stages), full)
 
 
 def _together(views: Sequence[Member]) -> ColumnTypes:

@@ -43,11 +43,11 @@ class Scope:
         if clause is None:
             return self
         if clause.args.get("recursive"):
-            raise NotIncremental("WITH RECURSIVE has no incremental rule yet")
+            raise NotIncremental("WITH RECURSIVE has no incremental rule yet", clause)
         scope = self
         for common in clause.expressions:
             if common.args["alias"].columns:
-                raise NotIncremental("a CTE with a column list has no incremental rule yet")
+                raise NotIncremental("a CTE with a column list has no incremental rule yet", common)
             scope = replace(scope, commons={**scope.commons, common.alias: Common(common.alias, common.this, scope)})
         return scope
 
@@ -65,8 +65,7 @@ class Scope:
             self.builder.drop_stages_after(made)
             self._forget()
             text, relations = self.standalone(tree)
-            self.builder.reasons.append(str(error))
-            return self.builder.stage(Full(text, relations, str(error)))
+            return self.builder.stage(Full(text, relations, self.builder.places.reason(error, tree)))
 
     def _forget(self) -> None:
         """Forget the nodes of common table expressions whose stages were dropped."""

@@ -10,7 +10,7 @@ import pytest
 from airflow_pipelines.engine.operators.full import FullOperator
 from airflow_pipelines.engine.operators.linear import LinearOperator
 from airflow_pipelines.engine.operators.registry import operator_of, register
-from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 from airflow_pipelines.sql.plan.ir.linear import Scan
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
@@ -21,7 +21,7 @@ class Unknown:
 
 
 def test_the_operator_of_a_stage_follows_from_the_class_of_its_node() -> None:
-    stage = Stage("v", (("a", "int"),), Full("SELECT a FROM t", ("t",), "chosen"))
+    stage = Stage("v", (("a", "int"),), Full("SELECT a FROM t", ("t",), CHOSEN))
     operator = operator_of(stage)
     assert type(operator) is FullOperator
     assert (operator.relation, operator.reads, operator.strategy) == ("v", {"t"}, "full")

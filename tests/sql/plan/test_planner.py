@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.program.places import Span
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
-from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.plan.planner import plan_view
 
@@ -79,33 +80,41 @@ def _plan(analyzer: Analyzer, query: str) -> ViewPlan:
 )  # fmt: skip
 def test_what_is_incremental(analyzer: Analyzer, query: str, strategies: list[str]) -> None:
     plan = _plan(analyzer, query)
-    assert plan.reason is None
     assert [stage.strategy for stage in plan.stages] == strategies
+    assert [stage.strategy for stage in plan.recomputed] == [each for each in strategies if each.endswith("by recomputing")]
     assert plan.stages[-1].relation == "v0"
     assert [stage.relation for stage in plan.stages[:-1]] == [f"v0${at + 1}" for at in range(len(plan.stages) - 1)]
 
 
 @pytest.mark.parametrize(
-    ("query", "reason"),
+    ("query", "reason", "expression"),
     [
-        ("select k from t limit 3", "LIMIT"),
-        ("select * from sql_keywords()", "could not be found"),
-        ("select k, posexplode(l) as (p, x) from t", "several columns"),
-        ("select max(to_json(v)) as x from t", "VARIANT"),
+        ("select k from t limit 3", "LIMIT", "limit 3"),
+        ("select * from sql_keywords()", "could not be found", ""),
+        ("select k, posexplode(l) as (p, x) from t", "several columns", "posexplode(l) as (p, x)"),
+        ("select max(to_json(v)) as x from t", "VARIANT", "v"),
     ],
 )
-def test_what_is_recomputed_and_why(analyzer: Analyzer, query: str, reason: str) -> None:
+def test_what_is_recomputed_and_why(analyzer: Analyzer, query: str, reason: str, expression: str) -> None:
     plan = _plan(analyzer, query)
     assert plan.reason is not None
     assert reason in plan.reason
     assert plan.stages == (plan.full,)
     assert isinstance(plan.full.node, Full)
-    assert plan.full.node.reason == plan.reason
+    assert plan.full.node.reason is not None
+    assert plan.full.node.reason.expression == expression
+
+
+def test_a_stage_says_which_part_of_the_query_has_it_recomputed(analyzer: Analyzer) -> None:
+    (stage,) = _plan(analyzer, "select t.k, u.k as j from t full join u on t.k < u.k").recomputed
+    assert stage.reason is not None
+    assert stage.reason.message == "no equality joins the two sides, so that every row may match every other"
+    assert (stage.reason.expression, stage.reason.span) == ("t.k < u.k", Span(1, 44, 1, 52))
 
 
 def test_the_full_strategy_has_the_query_as_it_was_written(analyzer: Analyzer) -> None:
     query = "SELECT /* why */ k  FROM t -- so"
-    assert _plan(analyzer, query).full.node == Full(query, ("t", "u", "wide"), "chosen")
+    assert _plan(analyzer, query).full.node == Full(query, ("t", "u", "wide"), CHOSEN)
 
 
 def test_columns_are_taken_by_position_and_types_are_those_of_the_query(analyzer: Analyzer) -> None:

@@ -69,18 +69,19 @@ def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr |
         require_row_or_group(part)
         if is_generator(part):
             # An aggregate's items are evaluated inside CASE, where Spark does not allow what gives several rows.
-            raise NotIncremental("a generator over an aggregate has no incremental rule yet")
+            raise NotIncremental("a generator over an aggregate has no incremental rule yet", part)
     node = one_aggregate(block, groups, outputs, having)
-    if any(is_session(key) for key in groups.keys):
-        return _sessions(block, node)
+    sessions = [key for key in groups.keys if is_session(key)]
+    if sessions:
+        return _sessions(block, node, sessions[0])
     by_value = by_distinct_values(node, groups.calls)
     if by_value is not None:
         return aggregate_with_distinct(block, groups, by_value, outputs, having)
     return with_rereadable_input(block, node)
 
 
-def _sessions(block: Block, node: Aggregate) -> AffectedKeys:
-    """Plan groups by ``session_window``: a session depends on all rows that have its other keys."""
+def _sessions(block: Block, node: Aggregate, session: exp.Expr) -> AffectedKeys:
+    """Plan groups by ``session_window``, the key ``session``: a session depends on all rows that have its other keys."""
     typed = zip(node.keys, node.key_types, strict=True)
     keyed = [(key.text, kind) for key, kind in typed if "session_window(" not in key.text.lower() and is_key_type(kind)]
     source = block.builder.name("s")
@@ -91,7 +92,10 @@ def _sessions(block: Block, node: Aggregate) -> AffectedKeys:
     rows = KeyedSource(source, block.builder.rereadable(node.input), tuple(key for key, _ in keyed))
     # The keys by which rows are found have to be those by which they are grouped.
     totals = session_totals(node) if len(keyed) == len(node.keys) - 1 else None
-    return AffectedKeys((rows,), query, node.columns, tuple(kind for _, kind in keyed), Shape.WINDOW, session_totals=totals)
+    # Only without keys, all rows may be of one session.
+    reason = None if keyed else block.builder.places.reason("without another key any row may join two sessions", session)
+    kinds = tuple(kind for _, kind in keyed)
+    return AffectedKeys((rows,), query, node.columns, kinds, Shape.WINDOW, reason=reason, session_totals=totals)
 
 
 def materialize_groups(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.Expr, exp.Expr]:

@@ -34,7 +34,7 @@ def grouping_sets(group: exp.Group | None, outputs: Sequence[exp.Expr]) -> tuple
     require_only(group, _PARTS)
     if group.args.get("all"):
         if group.expressions:
-            raise NotIncremental("GROUP BY ALL with expressions has no incremental rule")
+            raise NotIncremental("GROUP BY ALL with expressions has no incremental rule", group)
         return distinct(item.unnest() for item in outputs if not any(True for _ in aggregate_calls(item))), ()
     parts = [_sets(part, outputs) for part in group.expressions]
     whole = [key for sets in parts for key in sets[0]] if parts else []

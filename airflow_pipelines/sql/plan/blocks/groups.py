@@ -51,10 +51,11 @@ def one_aggregate(
     condition = _text(having, named) if having is not None else None
     accumulators = Accumulators(append_only=block.builder.is_append_only(rows) if gaining is None else gaining)
     texts = [substitute(call, below) for call in groups.calls]
-    calls, key_types, input_types = _typed(block, rows, keys, texts, accumulators)
-    if any("map<" in kind for kind in key_types):
-        # Spark groups by a MAP, but cannot compare one, and affected groups are found by comparing.
-        raise NotIncremental("groups by a MAP have no incremental rule yet")
+    calls, key_types, input_types = _typed(block, rows, fields, keys, texts, accumulators)
+    for key, kind in zip(groups.keys, key_types, strict=True):
+        if "map<" in kind:
+            # Spark groups by a MAP, but cannot compare one, and affected groups are found by comparing.
+            raise NotIncremental("groups by a MAP have no incremental rule yet", key)
     return Aggregate(rows, keys, key_types, calls, tuple(accumulators.found), items, condition, input_types)
 
 
@@ -75,13 +76,19 @@ def with_rereadable_input(block: Block, node: Aggregate) -> Aggregate:
 
 
 def _typed(
-    block: Block, rows: Select, keys: tuple[Item, ...], calls: list[exp.Expr], accumulators: Accumulators
+    block: Block,
+    rows: Select,
+    fields: list[exp.Expr],
+    keys: tuple[Item, ...],
+    calls: list[exp.Expr],
+    accumulators: Accumulators,
 ) -> tuple[tuple[Call, ...], tuple[str, ...], tuple[str, ...]]:
-    """The calls with their types and, where they are linear, accumulators; types of the keys and of the rows' columns."""
+    """The calls with their types and, where they are linear, accumulators; types of the keys and of the rows' ``fields``."""
     input_types = tuple(kind for _, kind in block.builder.types(linear_to_sql(rows))) if rows.items else ()
-    if any("variant" in kind for kind in input_types):
-        # Groups are made of consolidated rows, which Spark cannot make of VARIANT.
-        raise NotIncremental("aggregates over VARIANT have no incremental rule yet")
+    for found, kind in zip(fields, input_types, strict=False):
+        if "variant" in kind:
+            # Groups are made of consolidated rows, which Spark cannot make of VARIANT.
+            raise NotIncremental("aggregates over VARIANT have no incremental rule yet", found)
     forms = [linear_form(call) for call in calls]
     arguments = [text for form in forms if form is not None for text in form.arguments if text != "*"]
     types = _probe(block, rows, [key.text for key in keys], calls, arguments)
@@ -114,5 +121,5 @@ def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
     result = substitute(tree, names)
     for found in result.find_all(exp.Column):
         if found.table:
-            raise NotIncremental(f"{sql(found)} is neither grouped nor aggregated as far as the planner sees")
+            raise NotIncremental(f"{sql(found)} is neither grouped nor aggregated as far as the planner sees", found)
     return sql(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from sqlglot import exp
 
@@ -20,14 +21,17 @@ from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
 from airflow_pipelines.sql.plan.ir.linear import Linear
 
+_NOT_JOINED: Final = "no equality joins the two sides, so that every row may match every other"
 
-def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None) -> None:
+
+def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None, written: exp.Expr) -> None:
     """Replace a block by its join with another one.
 
     :param left: the block
     :param right: the other one
     :param sort: LEFT, RIGHT, FULL, SEMI or ANTI
     :param condition: the join's condition in the query's columns, if it has one
+    :param written: the part of the query that asks for the join
     """
     builder = left.builder
     (left_node, left_names), (right_node, right_names) = left.as_node(), right.as_node()
@@ -46,7 +50,8 @@ def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None)
         KeyedSource(one, left_node, tuple(pair[0] for pair in pairs)),
         KeyedSource(other, right_node, tuple(pair[1] for pair in pairs)),
     )
-    left.replace_by_keyed(pieces, query, names, Shape.JOIN)
+    reason = None if pairs else builder.places.reason(_NOT_JOINED, condition if condition is not None else written)
+    left.replace_by_keyed(pieces, query, names, Shape.JOIN, reason)
 
 
 def _join_words(sort: str) -> str:

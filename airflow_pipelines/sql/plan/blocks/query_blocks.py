@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.program.column_types import has_calendar_interval
+from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
@@ -97,17 +98,25 @@ class Block:
         self.conditions, self.laterals = [], []
         self.current_columns = {place: (alias, name) for place, name in names.items()}
 
-    def replace_by_keyed(self, pieces: Sequence[KeyedSource], query: str, names: Mapping[ColumnRef, str], shape: Shape) -> None:
+    def replace_by_keyed(
+        self,
+        pieces: Sequence[KeyedSource],
+        query: str,
+        names: Mapping[ColumnRef, str],
+        shape: Shape,
+        reason: Reason | None = None,
+    ) -> None:
         """Replace all sources by a :class:`AffectedKeys` stage.
 
         :param pieces: the sources that ``query`` reads by their aliases
         :param query: gives the columns ``names``, in that order
         :param names: the query's columns and their names in the stage
         :param shape: what the stage is for
+        :param reason: why changes of some source affect all keys
         """
         kinds = self._key_types(pieces)
         keyed = tuple(KeyedSource(piece.alias, self.builder.rereadable(piece.node), piece.keys) for piece in pieces)
-        node = AffectedKeys(_with_casts(keyed, kinds), query, tuple(names.values()), kinds, shape)
+        node = AffectedKeys(_with_casts(keyed, kinds), query, tuple(names.values()), kinds, shape, reason=reason)
         self.replace_by(self.builder.stage(node), names)
 
     def _key_types(self, pieces: Sequence[KeyedSource]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from airflow_pipelines.sql.plan.expressions import (
     conjuncts,
     construct_name,
     is_generator,
+    planning,
     require_only,
     require_scalar,
     sql,
@@ -40,11 +41,14 @@ def plan_from(tree: exp.Select, block: Block, scope: Scope) -> list[exp.Expr]:
     waiting = list(conjuncts(tree.args["where"].this)) if tree.args.get("where") is not None else []
     clause = tree.args.get("from_")
     if clause is not None:
-        _entry(clause.this, block, scope)
+        with planning(clause.this):
+            _entry(clause.this, block, scope)
         for join in tree.args.get("joins") or []:
-            waiting = _join(join, block, scope, waiting)
+            with planning(join):
+                waiting = _join(join, block, scope, waiting)
         for lateral in tree.args.get("laterals") or []:
-            _unnest(lateral, block, outer=bool(lateral.args.get("outer")))
+            with planning(lateral):
+                _unnest(lateral, block, outer=bool(lateral.args.get("outer")))
     return waiting
 
 
@@ -56,7 +60,8 @@ def _entry(source: exp.Expr, block: Block, scope: Scope) -> None:
     if source.args.get("pivots"):
         require_only(source, {"this", "alias", "pivots", "joins"})
         turned = scope.named(source.name) if isinstance(source, exp.Table) else scope.linear(source.this)
-        block.add(*plan_pivot(block.builder, turned, _alias(source), source.args["pivots"]))
+        with planning(source.args["pivots"][0]):
+            block.add(*plan_pivot(block.builder, turned, _alias(source), source.args["pivots"]))
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
         require_only(source, {"this"})
         _entry(source.this, block, scope)
@@ -75,7 +80,7 @@ def _entry(source: exp.Expr, block: Block, scope: Scope) -> None:
         columns = ", ".join(quote(found.name) for found in source.args["alias"].columns)
         rows = exp.Values(expressions=[row.copy() for row in source.expressions])
         query = f"SELECT * FROM {sql(rows)} AS v({columns})"
-        block.add(source.alias, block.builder.stage(Full(query, (), "a constant")))
+        block.add(source.alias, block.builder.stage(Full(query, (), None)))
     else:
         raise NotIncremental(f"{construct_name(source)} in FROM has no incremental rule yet")
     for join in source.args.get("joins") or []:
@@ -119,7 +124,7 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
     if condition is not None:
         condition = _answered(condition, block, right, scope)
         require_scalar(condition)
-    outer_join(block, right, sort if sort in {"SEMI", "ANTI"} else side, condition)
+    outer_join(block, right, sort if sort in {"SEMI", "ANTI"} else side, condition, join)
     return waiting
 
 

@@ -23,11 +23,13 @@ class RowLimit:
     :param keys: columns and their directions
     :param sort_columns: sort expressions that are no columns of the result, under names that ``keys`` use
     :param clauses: LIMIT and OFFSET as text
+    :param tree: LIMIT or OFFSET as it stands in the query
     """
 
     keys: list[tuple[str, exp.Ordered]]
     sort_columns: list[tuple[str, exp.Expr]]
     clauses: str
+    tree: exp.Expr
 
 
 def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
@@ -38,12 +40,12 @@ def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
     :returns: None when it has neither LIMIT nor OFFSET
     :raises NotIncremental: when the rows that it takes are not determined
     """
-    clauses = _clauses(tree)
-    if not clauses:
+    clauses, clause = _clauses(tree), tree.args.get("limit") or tree.args.get("offset")
+    if clause is None:
         return None
     order = tree.args.get("order")
     if order is None:
-        raise NotIncremental("LIMIT without ORDER BY takes any rows")
+        raise NotIncremental("LIMIT without ORDER BY takes any rows", clause)
     keys: list[tuple[str, exp.Ordered]] = []
     sort_columns: list[tuple[str, exp.Expr]] = []
     for ordered in order.expressions:
@@ -53,7 +55,7 @@ def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
             sort_columns.append((name, ordered.this))
         if not any(name == known for known, _ in keys):
             keys.append((name, ordered))
-    return RowLimit(keys, sort_columns, clauses)
+    return RowLimit(keys, sort_columns, clauses, clause)
 
 
 def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], limit: RowLimit) -> AffectedKeys:
@@ -72,7 +74,9 @@ def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], limit: 
         keys.append(sql(key))
     items = ", ".join(f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in columns)
     query = f"SELECT {items} FROM {quote(source)} ORDER BY {', '.join(keys)} {limit.clauses}"
-    return AffectedKeys((KeyedSource(source, builder.rereadable(node), ()),), query, columns, (), Shape.TOP)
+    reason = builder.places.reason("the first of all rows depend on all rows", limit.tree)
+    rows = KeyedSource(source, builder.rereadable(node), ())
+    return AffectedKeys((rows,), query, columns, (), Shape.TOP, reason=reason)
 
 
 def _clauses(tree: exp.Expr) -> str:
@@ -82,7 +86,7 @@ def _clauses(tree: exp.Expr) -> str:
         clause = tree.args.get(name)
         if clause is not None:
             if not isinstance(clause, exp.Limit | exp.Offset) or clause.find(exp.Query, exp.Column):
-                raise NotIncremental(f"this form of {name.upper()} has no incremental rule yet")
+                raise NotIncremental(f"this form of {name.upper()} has no incremental rule yet", clause)
             parts.append(f"{name.upper()} {sql(clause.expression)}")
     return " ".join(parts)
 

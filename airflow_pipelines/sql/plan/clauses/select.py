@@ -54,7 +54,7 @@ def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
     node = _projected(tree, block, scope, [*outputs, *(limit.sort_columns if limit is not None else [])])
     if tree.args.get("distinct"):
         if limit is not None and limit.sort_columns:
-            raise NotIncremental("DISTINCT sorted by what is not selected has no incremental rule")
+            raise NotIncremental("DISTINCT sorted by what is not selected has no incremental rule", tree.args["order"])
         node = distinct(scope.builder, scope.builder.linear(node))
     return node if limit is None else first_rows(scope.builder, scope.builder.linear(node), names, limit)
 
@@ -123,7 +123,8 @@ def _outputs(tree: exp.Select) -> Outputs:
     if any(item.is_star for _, item in outputs):
         raise NotIncremental("the columns of a * could not be found symbolically")
     if any(isinstance(item, exp.Aliases) for item in tree.expressions):
-        raise NotIncremental("an expression gives several columns")
+        several = next(item for item in tree.expressions if isinstance(item, exp.Aliases))
+        raise NotIncremental("an expression gives several columns", several)
     # Nothing can read the second of two columns of one name, except the view itself, which counts.
     first = {name: at for at, (name, _) in reversed(list(enumerate(outputs)))}
     return [(name if first[name] == at else f"{name}__{at}", item) for at, (name, item) in enumerate(outputs)]
@@ -139,4 +140,4 @@ def _constant(tree: exp.Select, scope: Scope) -> Full:
     for item in tree.expressions:
         require_scalar(item)
     text, reads = scope.standalone(tree)
-    return Full(text, reads, "a constant")
+    return Full(text, reads, None)

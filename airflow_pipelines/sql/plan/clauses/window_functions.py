@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
-from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, require_row_or_group, sql, substitute
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, planning, require_row_or_group, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
 
 
@@ -111,7 +111,8 @@ def _add(block: Block, level: _Level, added: dict[ColumnRef, str]) -> None:
     """Replace the block by a stage that has the functions of one level as further columns."""
     for call in level.calls:
         for part in call.iter_expressions():
-            require_row_or_group(part)
+            with planning(call):
+                require_row_or_group(part)
     node, names = block.as_node()
     source = block.builder.name("s")
     trees: dict[exp.Expr, exp.Expr] = {column(place): column((source, name)) for place, name in names.items()}
@@ -121,4 +122,10 @@ def _add(block: Block, level: _Level, added: dict[ColumnRef, str]) -> None:
     items = [f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in names.values()]
     items += [f"{sql(substitute(call, trees))} AS {quote(name)}" for call, name in zip(level.calls, added.values(), strict=True)]
     query = f"SELECT {', '.join(items)} FROM {quote(source)}"
-    block.replace_by_keyed([KeyedSource(source, node, usable)], query, {**names, **added}, Shape.WINDOW)
+    reason = None
+    if not usable:
+        why = (
+            "values of the types of PARTITION BY cannot be compared" if keys else "without PARTITION BY all rows are one partition"
+        )
+        reason = block.builder.places.reason(why, level.calls[0])
+    block.replace_by_keyed([KeyedSource(source, node, usable)], query, {**names, **added}, Shape.WINDOW, reason)

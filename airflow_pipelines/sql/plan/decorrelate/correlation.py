@@ -116,7 +116,7 @@ def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correl
     """
     free_names = free_sources(whole)
     if not free_names <= outer:
-        raise NotIncremental("a subquery that reads columns of a query further out has no incremental rule")
+        raise NotIncremental("a subquery that reads columns of a query further out has no incremental rule", whole)
     path = _core(whole, free_names)
     for select in path:
         scope = scope.entered(select)
@@ -129,11 +129,11 @@ def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correl
     uncorrelated = tuple(condition for condition in conditions if not free_sources(condition) & free_names)
     found = Correlation(whole, core, uncorrelated, correlated, scope)
     if free_sources(found.query([exp.Literal.number(1)])) & free_names:
-        raise NotIncremental("a correlation outside of WHERE has no incremental rule")
+        raise NotIncremental("a correlation outside of WHERE has no incremental rule", whole)
     for part in found._above():
         require_deterministic(part)
         if part.find(exp.Query):
-            raise NotIncremental("a subquery inside a correlated condition or item of another one has no incremental rule")
+            raise NotIncremental("a subquery inside a correlated condition or item of another one has no incremental rule", part)
     return found
 
 
@@ -169,13 +169,13 @@ def _core(whole: exp.Query, outer: frozenset[str]) -> list[exp.Select]:
         while isinstance(tree, exp.Subquery):
             tree = tree.this
         if not isinstance(tree, exp.Select):
-            raise NotIncremental("a correlated subquery that is not a plain SELECT has no incremental rule")
+            raise NotIncremental("a correlated subquery that is not a plain SELECT has no incremental rule", tree)
         path.append(tree)
         clause = tree.args.get("from_")
         if clause is None:
-            raise NotIncremental("a correlated subquery without FROM has no incremental rule")
+            raise NotIncremental("a correlated subquery without FROM has no incremental rule", tree)
         if not isinstance(clause.this, exp.Subquery) or not free_sources(clause.this) & outer:
             return path
         if tree.args.get("joins") or tree.args.get("laterals"):
-            raise NotIncremental("a correlated derived table in a join has no incremental rule")
+            raise NotIncremental("a correlated derived table in a join has no incremental rule", tree)
         tree = clause.this

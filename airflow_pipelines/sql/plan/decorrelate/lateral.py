@@ -33,7 +33,7 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
         raise NotIncremental("this form of LATERAL has no incremental rule")
     alias, names = _named(lateral, query)
     if not free_sources(query):
-        _join_plain(block, scope.linear(query), alias, names, condition, outer=outer)
+        _join_plain(block, scope.linear(query), alias, names, condition, lateral, outer=outer)
         return
     found = correlation(query, scope, block.aliases)
     node, inside = found.rows()
@@ -41,7 +41,7 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
     left, left_names = block.as_node()
     pairs = equal_pairs(found.correlated, (left, left_names), (node, inside), block)
     if not pairs:
-        raise NotIncremental("a lateral subquery that no equality correlates with the outer rows has no incremental rule")
+        raise NotIncremental("a lateral subquery that no equality correlates with the outer rows has no incremental rule", query)
     read = [name for table, name in block.required if table == alias]
     kept: dict[ColumnRef, ColumnRef] = {place: (outer_alias, name) for place, name in left_names.items()}
     trees: dict[exp.Expr, exp.Expr] = {column(place): column(now) for place, now in kept.items()}
@@ -74,7 +74,16 @@ def _named(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
     return alias.name, names
 
 
-def _join_plain(block: Block, node: Linear, alias: str, names: list[str], condition: exp.Expr | None, *, outer: bool) -> None:
+def _join_plain(
+    block: Block,
+    node: Linear,
+    alias: str,
+    names: list[str],
+    condition: exp.Expr | None,
+    written: exp.Expr,
+    *,
+    outer: bool,
+) -> None:
     """Join an uncorrelated lateral subquery."""
     inner = Block(block.builder, block.required)
     own = block.builder.name("d")
@@ -82,7 +91,7 @@ def _join_plain(block: Block, node: Linear, alias: str, names: list[str], condit
     inner.add(own, node)
     inner.current_columns = {(alias, name): (own, was) for name, was in zip(names, node.columns, strict=True)}
     if outer:
-        outer_join(block, inner, "LEFT", condition)
+        outer_join(block, inner, "LEFT", condition, written)
         return
     block.sources += inner.sources
     block.current_columns |= inner.current_columns

@@ -46,11 +46,16 @@ class SubqueryJoins:
         self.block.add(alias, node)
         return alias
 
-    def scalar(self, node: Linear) -> Linear:
-        """The value of a scalar subquery: NULL when it has no row, an error when it has several."""
+    def scalar(self, node: Linear, written: exp.Expr) -> Linear:
+        """The value of a scalar subquery: NULL when it has no row, an error when it has several.
+
+        :param node: gives the rows of the subquery
+        :param written: the subquery as it stands in the query
+        """
         alias = self.builder.name("i")
         query = f"SELECT (SELECT {quote(node.columns[0])} FROM {quote(alias)}) AS v"
-        return self.builder.stage(AffectedKeys((KeyedSource(alias, node, ()),), query, ("v",), (), Shape.SUBQUERY))
+        reason = self.builder.places.reason("there is an error when the subquery has several rows", written)
+        return self.builder.stage(AffectedKeys((KeyedSource(alias, node, ()),), query, ("v",), (), Shape.SUBQUERY, reason=reason))
 
     def _totals(self, node: Linear, outputs: list[tuple[str, exp.Expr]], alias: str) -> Linear:
         """One row of aggregates over all rows of a node, which the expressions read as ``alias``."""
@@ -179,14 +184,16 @@ class SubqueryJoins:
         outer_alias = self.builder.name("o")
         left, left_names = self.block.as_node()
         trees: dict[exp.Expr, exp.Expr] = {column(place): column((outer_alias, name)) for place, name in left_names.items()}
+        reason = None
         pairs = equal_pairs(correlations, (left, left_names), (node, names), self.block)
         if pairs:
             own, other = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
         else:
             own, other = self._columns_read(tree, left_names), ()
             if not own or not all(map(is_key_type, key_types(self.builder, left, own))):
-                raise NotIncremental("a subquery that no equality correlates with its query has no incremental rule")
-            self.builder.reasons.append("a subquery that no equality correlates with its query is evaluated again for every row")
+                raise NotIncremental("a subquery that no equality correlates with its query has no incremental rule", tree)
+            why = "a subquery that no equality correlates with its query is evaluated again for every row"
+            reason = self.builder.places.reason(why, correlations[0] if correlations else tree)
         kept = {place: f"c{at}" for at, place in enumerate(left_names)}
         items = [f"{quote(outer_alias)}.{quote(name)} AS {kept[place]}" for place, name in left_names.items()]
         text = sql(substitute(tree, trees))
@@ -196,7 +203,7 @@ class SubqueryJoins:
             items.append(f"{text} AS {kept[value]}")
         query = f"SELECT {', '.join(items) or '1 AS c0'} FROM {quote(outer_alias)}{where}"
         pieces = (KeyedSource(outer_alias, left, own), KeyedSource(alias, node, other))
-        self.block.replace_by_keyed(pieces, query, kept or {("", ""): "c0"}, Shape.SUBQUERY)
+        self.block.replace_by_keyed(pieces, query, kept or {("", ""): "c0"}, Shape.SUBQUERY, reason)
 
     def _columns_read(self, tree: exp.Expr, names: dict[ColumnRef, str]) -> tuple[str, ...]:
         """The block's columns that an expression reads, under their names in the block's node."""

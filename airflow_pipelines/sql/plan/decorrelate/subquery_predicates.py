@@ -57,7 +57,7 @@ def query_of(subquery: exp.Expr) -> exp.Query:
     while isinstance(tree, exp.Subquery):
         tree = tree.this
     if not isinstance(tree, exp.Query):
-        raise NotIncremental("a subquery in an unknown form has no incremental rule")
+        raise NotIncremental("a subquery in an unknown form has no incremental rule", tree)
     return tree
 
 
@@ -102,7 +102,7 @@ def equalities(lefts: Sequence[exp.Expr], rights: Sequence[exp.Expr]) -> list[ex
     :raises NotIncremental: when there are not as many
     """
     if len(lefts) != len(rights):
-        raise NotIncremental("IN with a row of another length has no incremental rule")
+        raise NotIncremental("IN with a row of another length has no incremental rule", lefts[0])
     return [exp.EQ(this=left.copy(), expression=right.copy()) for left, right in zip(lefts, rights, strict=True)]
 
 

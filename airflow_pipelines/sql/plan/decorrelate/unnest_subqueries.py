@@ -27,6 +27,7 @@ from airflow_pipelines.sql.plan.expressions import (
     NotIncremental,
     conjuncts,
     distinct,
+    planning,
     require_deterministic,
     require_scalar,
     substitute,
@@ -54,7 +55,8 @@ def apply_conditions(block: Block, scope: Scope, conditions: Sequence[exp.Expr])
     with_subqueries = [part for part in parts if has_subquery(part)]
     unnesting = _Unnesting(block, scope)
     for part in sorted(with_subqueries, key=lambda part: predicate_of(part) is None):
-        unnesting.apply_condition(part)
+        with planning(part):
+            unnesting.apply_condition(part)
     unnesting.finish()
 
 
@@ -66,7 +68,8 @@ def unnest_subqueries(block: Block, scope: Scope, tree: exp.Expr) -> exp.Expr:
     :param tree: the expression
     :returns: the expression with columns of the block in place of its subqueries
     """
-    return _Unnesting(block, scope).value(tree)
+    with planning(tree):
+        return _Unnesting(block, scope).value(tree)
 
 
 class _Unnesting(SubqueryJoins):
@@ -206,7 +209,7 @@ class _Unnesting(SubqueryJoins):
         if not self._is_correlated(query):
             node = self.rereadable(query)
             if not is_one_row(query):
-                node = self.scalar(node)
+                node = self.scalar(node, query)
             alias = self.join(node)
             return column((alias, node.columns[0]))
         found = correlation(query, self.scope, self.block.aliases)
@@ -219,7 +222,7 @@ class _Unnesting(SubqueryJoins):
     def _have_types_of(self, lefts: Sequence[exp.Expr], node: Linear) -> bool:
         """Whether expressions of the block have exactly the types of a node's columns, so that comparing them needs no cast."""
         if len(lefts) != len(node.columns):
-            raise NotIncremental("IN with a row of another length has no incremental rule")
+            raise NotIncremental("IN with a row of another length has no incremental rule", lefts[0])
         kinds = self.types(lefts)
         return kinds == [kind for _, kind in self.builder.types(linear_to_sql(node))]
 
@@ -258,7 +261,7 @@ class _Unnesting(SubqueryJoins):
             return exp.Paren(this=answer)
         right = Block(self.builder, self.block.required)
         right.add(alias, node)
-        outer_join(self.block, right, "LEFT", exp.and_(*joined_by, copy=True))
+        outer_join(self.block, right, "LEFT", exp.and_(*joined_by, copy=True), subquery)
         zeros = {
             values[call]: exp.Coalesce(this=values[call].copy(), expressions=[exp.Literal.number(0)])
             for call in calls
@@ -309,6 +312,6 @@ class _Unnesting(SubqueryJoins):
         found = distinct(subquery_expressions(tree))
         subquery = found[0]
         if len(found) > 1 or not isinstance(subquery, exp.In) or self._is_correlated(query_of(subquery)):
-            raise NotIncremental("this form of IN within an expression has no incremental rule")
+            raise NotIncremental("this form of IN within an expression has no incremental rule", subquery)
         node, alias = self.rereadable(query_of(subquery)), self.builder.name("i")
         return self.keyed_value(alias, node, {}, substitute(tree, {subquery: self.in_over(subquery, alias, node)}), [])

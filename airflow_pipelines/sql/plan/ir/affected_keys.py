@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
+from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.ir.description import DERIVED
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
@@ -62,6 +63,8 @@ class AffectedKeys:
     append_only: ClassVar[bool] = False
     remembered_lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
     """Derived by a pass over finished stages: how the stored answers of some keys are looked up."""
+    reason: Reason | None = field(default=None, compare=False, metadata=DERIVED)
+    """Why changes affect all keys, where those of some source do."""
     session_totals: SessionTotals | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
     """The same as the query says, where it groups the only source's rows by session and does nothing else."""
 

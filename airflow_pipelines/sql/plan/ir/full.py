@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.ir.description import REMARK, formerly
+
+CHOSEN: Final = Reason("the whole program is to be recomputed")
+"""The reason of what has an incremental strategy too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +18,13 @@ class Full:
     """A query that is recomputed over its relations' contents; the stored result is subtracted.
 
     :param inputs: the relations that the query reads
-    :param reason: why it is recomputed
+    :param reason: why it is recomputed; None for a constant, which never is
     :param needs: relations without any row of which the query gives none, so that it is not evaluated then; often not known
     """
 
     query: str
     inputs: tuple[str, ...] = field(metadata=formerly("reads"))
-    reason: str = field(metadata=REMARK)
+    reason: Reason | None = field(metadata=REMARK)
     needs: tuple[str, ...] = ()
 
     strategy: ClassVar[str] = "full"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from airflow_pipelines.program.reasons import Reason
+from airflow_pipelines.sql.plan.ir.description import DERIVED
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
@@ -29,6 +31,8 @@ class Recursive:
     body: Linear | None
     distinct: bool = True
     result: str | None = None
+    reason: Reason | None = field(default=None, compare=False, metadata=DERIVED)
+    """Why there is no ``body``."""
 
     keeps_contents: ClassVar[bool] = True
     append_only: ClassVar[bool] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
 
 
@@ -19,6 +20,14 @@ class Stage:
     def strategy(self) -> str:
         """How the stage is evaluated, in one or two words."""
         return self.node.strategy
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why the stage is recomputed when something that it reads changes; None when it follows all changes.
+
+        A node that may be recomputed has it in an attribute of this name.
+        """
+        return getattr(self.node, "reason", None)
 
     @property
     def reads(self) -> frozenset[str]:
@@ -37,7 +46,6 @@ class ViewPlan:
 
     :param stages: in the order of evaluation; the last one is the view
     :param full: the strategy that always works
-    :param reason: why the view has no incremental strategy, or None when it has one
     :param after: stages on top of either strategy, for a view that does not show all that its query gives: then the last of them is
         the view
     """
@@ -47,5 +55,14 @@ class ViewPlan:
     columns: ColumnTypes
     stages: tuple[Stage, ...]
     full: Stage
-    reason: str | None = None
     after: tuple[Stage, ...] = ()
+
+    @property
+    def recomputed(self) -> tuple[Stage, ...]:
+        """The stages that are recomputed when something changes that they read."""
+        return tuple(stage for stage in self.stages if stage.reason is not None)
+
+    @property
+    def reason(self) -> str | None:
+        """Why parts of the view are recomputed; None when none is."""
+        return "; ".join(dict.fromkeys(str(stage.reason) for stage in self.recomputed)) or None

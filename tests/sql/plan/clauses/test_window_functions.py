@@ -48,8 +48,22 @@ def _plan(analyzer: Analyzer, query: str) -> ViewPlan:
 )  # fmt: skip
 def test_how_windows_and_groups_are_maintained(analyzer: Analyzer, query: str, strategies: list[str]) -> None:
     plan = _plan(analyzer, query)
-    assert plan.reason is None
     assert [stage.strategy for stage in plan.stages] == strategies
+    assert [stage.strategy for stage in plan.recomputed] == [each for each in strategies if each.endswith("by recomputing")]
+
+
+@pytest.mark.parametrize(
+    ("query", "expression"),
+    [
+        ("select k, rank() over (order by b) as r from t", "rank() over (order by b)"),
+        ("select k from t order by b desc, k limit 3", "limit 3"),
+        ("select count(*) as n from t group by session_window(ts, '1 hour')", "session_window(ts, '1 hour')"),
+    ],
+)
+def test_what_has_all_rows_recomputed_is_named(analyzer: Analyzer, query: str, expression: str) -> None:
+    (stage,) = _plan(analyzer, query).recomputed
+    assert stage.reason is not None
+    assert stage.reason.expression == expression
 
 
 def test_a_window_is_keyed_by_what_all_partitions_have_in_common(analyzer: Analyzer) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from airflow_pipelines.sql.plan.ir.description import DERIVED, REMARK, described, formerly
-from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 
 
 class Kind(Enum):
@@ -33,7 +33,7 @@ def test_a_description_has_first_names_and_nothing_that_follows() -> None:
 
 
 def test_the_reason_of_a_full_node_is_blank() -> None:
-    assert described(Full("SELECT 1", ("t",), "chosen")) == [
+    assert described(Full("SELECT 1", ("t",), CHOSEN)) == [
         "Full",
         {"query": "SELECT 1", "reads": ["t"], "reason": "", "needs": []},
     ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
-from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.full import CHOSEN, Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, TemporalFilter, UnionAll
 from airflow_pipelines.sql.plan.ir.markers import CLOCK
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
@@ -111,7 +111,7 @@ def test_unions_have_the_lower_waterline_and_recomputed_views_none(analysis: Wat
     assert "LEAST" in analysis.of(union)["c0"]
     other = UnionAll((block("`t`.`ts`"), block("`t`.`id`")), (("c0", "timestamp"),))
     assert analysis.of(other) == {}
-    assert analysis.of(Full("select * from t", ("t",), "chosen")) == {}
+    assert analysis.of(Full("select * from t", ("t",), CHOSEN)) == {}
 
 
 def test_closed_groups_and_rows_below_them_may_go(analysis: WaterlineAnalysis) -> None:
@@ -125,7 +125,7 @@ def test_closed_groups_and_rows_below_them_may_go(analysis: WaterlineAnalysis) -
     )
     # What can be asked for, and what is recomputed, stays.
     assert [one.relation for one in retention_rules([stage], analysis, late, {"t", "u"}, {})] == ["v"]
-    full = Stage("w", (("ts", "timestamp"),), Full("select ts from t", ("t",), "chosen"))
+    full = Stage("w", (("ts", "timestamp"),), Full("select ts from t", ("t",), CHOSEN))
     assert [one.relation for one in retention_rules([stage, full], analysis, late, {"u"}, {})] == ["v"]
 
 
