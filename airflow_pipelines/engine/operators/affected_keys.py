@@ -52,11 +52,11 @@ def _evaluated(stage: Stage, node: AffectedKeys, context: Context, stored: Trace
     if all(not context.relations[name].before.batches for name in stage.reads):
         return _first(stage, node, context, mode)
     if any(not source.keys and source.node.reads & changed for source in node.sources):
-        outcome = _every_key(stage, node, context, mode, None if stage.reads & context.incomplete else stored)
-        return replace(outcome, strategy=f"{node.shape.value} by recomputing", reason=node.reason)
+        every = _every_key(stage, node, context, mode, None if stage.reads & context.incomplete else stored)
+        return replace(every, strategy=f"{node.shape.value} by recomputing", reason=node.reason)
     if mode is Mode.LARGE and context.touches_most(stage.reads):
-        outcome = _every_key(stage, node, context, mode, stored)
-        return replace(outcome, strategy=f"{node.shape.value} by recomputing", reason=TOUCHES_MOST)
+        every = _every_key(stage, node, context, mode, stored)
+        return replace(every, strategy=f"{node.shape.value} by recomputing", reason=TOUCHES_MOST)
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(stage.reads)):
         outcome = _fetching(stage, node, context)
         if outcome is not None:
