@@ -54,6 +54,7 @@ class Problems(Generic[FailureT]):
         self._last: str | None = None
         self._down = False
         self._refused: KafkaError | None = None
+        self._is_abandoned = False
         self.fatal: KafkaError | None = None
         """Why the client does nothing more; another one may."""
 
@@ -71,6 +72,20 @@ class Problems(Generic[FailureT]):
                 self._down = True
             else:
                 self._last = error.str()
+
+    def log(self, level: int, text: str, *arguments: object) -> None:
+        """Log what the client logs (its ``logger``).
+
+        :param level: of the logging module
+        :param text: with places for the arguments
+        :param arguments: the values for them
+        """
+        if not self._is_abandoned:
+            logger.log(level, text, *arguments)
+
+    def abandon_client(self) -> None:
+        """Log nothing more of the client: it cannot be closed while its brokers are away, and tries to reach them without end."""
+        self._is_abandoned = True
 
     def healed(self) -> None:
         """Something came from a broker."""
@@ -149,12 +164,12 @@ def configuration(properties: Mapping[str, Any], problems: Problems[Any], **own:
     """The configuration of a client.
 
     :param properties: those that were given
-    :param problems: is told what goes wrong
+    :param problems: is told what goes wrong, and logs what the client does
     :param own: what is not up to these, with underscores in place of dots
     """
     return {
         **properties,
         **{name.replace("_", "."): value for name, value in own.items()},
         "error_cb": problems.note,
-        "logger": logger,
+        "logger": problems,
     }

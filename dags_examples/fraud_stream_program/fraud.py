@@ -43,7 +43,8 @@ def main() -> None:
     rules = Rules(large=parser.parse_args().large)
 
     env = StreamExecutionEnvironment.get_execution_environment()
-    payments = env.from_relation("payments").uid("payments")
+    # It stays open for payments that are pushed when the file has been read.
+    payments = env.from_relation("payments", stays_open=True).uid("payments")
     alerts = payments.key_by(lambda payment: payment.account, Types.STRING()).process(TinyThenLarge(rules)).uid("tiny_then_large")
     alerts.to_relation("alerts", "id BIGINT, account VARCHAR, amount DOUBLE", primary_key="id").uid("alerts")
     env.execute("fraud")

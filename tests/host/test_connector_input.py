@@ -181,8 +181,8 @@ class _GaugedInput(NumberInput):
 
 def test_figures_that_only_a_source_has_are_metrics(tmp_path: Path) -> None:
     def phases(given: Input) -> list[float]:
-        stats = {"global_metrics": defaultdict(int), "inputs": [given.wire()], "outputs": []}
-        measured = measure(json.loads(json.dumps(stats)), "p", None)
+        inputs = json.loads(json.dumps([given.wire()]))
+        measured = measure({"global_metrics": defaultdict(int), "inputs": inputs, "outputs": []}, "p", None)
         found = [metric for metric in measured if metric.name == "input_connector_iceberg_phase"]
         assert all(metric.labels == {"pipeline_name": "p", "endpoint": "t.c"} for metric in found)
         return [metric.value for metric in found]

@@ -43,7 +43,7 @@ class OfJava(Py4JJavaError):
         (errno.EACCES, "RuntimeError.StorageReadOnly", "write permission"),
         (errno.ENOENT, "RuntimeError.StorageMissing", "Put it back from a backup"),
         (errno.EIO, "RuntimeError.StorageDamaged", "Restore it from a backup"),
-        (errno.ENOTDIR, "RuntimeError.StorageError", "choose another folder"),
+        (errno.EMFILE, "RuntimeError.StorageError", "choose another folder"),
     ],
 )
 def test_a_problem_of_the_storage_has_its_code_path_and_advice(number: int, code: str, advice: str, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from uuid6 import uuid7
 
 from tests.plugin.conftest import Client
 
+DAG_RUN = 1_000_007
+"""Its id. Runs of other tests of this process count from 1."""
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TABLES = {
     "hitl_detail", "xcom", "rendered_task_instance_fields", "task_instance", "dag_run", "dag_version", "dag", "dag_bundle",
@@ -51,7 +53,7 @@ class Waiting:
                 "max_consecutive_failed_dag_runs": 0,
             },
             DagVersion: {"id": self.version, "dag_id": "d", "version_number": 1, "bundle_name": "b"},
-            DagRun: {"id": 7, "dag_id": "d", "run_id": "run/1", "run_type": "manual", "run_after": NOW, "state": "running"},
+            DagRun: {"id": DAG_RUN, "dag_id": "d", "run_id": "run/1", "run_type": "manual", "run_after": NOW, "state": "running"},
         }
         for model, row in values.items():
             session.execute(insert(model.__table__).values(**completed(model, row)))
@@ -84,7 +86,7 @@ class Waiting:
 
         self._session.execute(
             insert(XComModel).values(
-                dag_run_id=7, dag_id="d", run_id="run/1", task_id=task_id, map_index=map_index, key=key, value=value
+                dag_run_id=DAG_RUN, dag_id="d", run_id="run/1", task_id=task_id, map_index=map_index, key=key, value=value
             )
         )
 

@@ -169,6 +169,8 @@ class KafkaInput:
             closing = threading.Thread(target=consumer.close, name=f"close {self._where}", daemon=True)
             closing.start()
             closing.join(_CLOSE_AWAY_S if is_away else _CLOSE_S)
+            if closing.is_alive():
+                self._problems.abandon_client()
 
     def _commit_noted(self) -> None:
         """Tell the group where it is to stand; the answer comes with a later read."""

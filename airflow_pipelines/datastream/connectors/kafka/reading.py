@@ -304,6 +304,7 @@ class KafkaReading:
         # The client waits without a limit for the answer to a commit.
         closing.join(_CLOSE_S)
         if closing.is_alive():
+            self._problems.abandon_client()
             _log.warning("%s: no broker has answered for %s s, so the group may not have the last offsets", self._where, _CLOSE_S)
 
     def _close(self) -> None:

@@ -26,7 +26,8 @@ def test_the_program_of_the_page_counts_visits(kafka: Kafka, tmp_path: Path) -> 
     program.write_text(text)
     kafka.create("visits", 2)
     kafka.create("visits-by-minute")
-    for partition, visits in enumerate(([("a", 1_000), ("a", 59_000), ("b", 61_000)], [("a", 30_000), ("b", 70_000)])):
+    # Both partitions are past the first minute by more than 5 seconds: where both become idle at once, neither moves time any more.
+    for partition, visits in enumerate(([("a", 1_000), ("a", 59_000), ("b", 66_000)], [("a", 30_000), ("b", 70_000)])):
         kafka.send("visits", *(json.dumps({"page": page, "at": at}) for page, at in visits), partition=partition)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "KAFKA": kafka.address}
     process = subprocess.Popen([sys.executable, str(program)], env=environment, stderr=subprocess.PIPE, text=True)
