@@ -46,7 +46,7 @@ test-all: setup $(VENV)/spark-classes.jsa ## Run every test (an hour), or a thir
 	@$(PYTEST) $(SLOW) --report -r fE $(if $(SHARD),--shard=$(SHARD))
 
 answers: setup ## Write anew what planner tests know of Spark's analyzer (tests/sql/answers.py)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --ask-spark --quiet $$(find tests/sql -name '*.answers.json' | sed 's/answers.json/py/')
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --ask-spark --quiet $$(find tests/sql -name '*.answers.json' | sed 's/answers.json/py/') tests/sql/syntax/test_words_as_names.py
 
 lint: lint-types lint-style lint-imports ## Check style, types and which room imports which
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from sqlglot.tokenizer_core import TokenType
+
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 
 _SET_OPERATORS = frozenset({"union", "intersect", "except", "minus"})
@@ -105,6 +107,9 @@ def _select(walker: TokenWalker, start: int) -> SelectText:
     end = len(walker.tokens)
     for at in level(walker, (start + 1, end)):
         word = walker.word(at)
+        if walker.tokens[at].token_type is TokenType.VAR:
+            # A name, also when it is a word of SQL.
+            continue
         if word == ")" or (word in _SET_OPERATORS and walker.word(at - 1) != "*"):
             end = at
             break

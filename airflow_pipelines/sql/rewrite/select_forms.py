@@ -28,7 +28,11 @@ def select_edits(walker: TokenWalker) -> list[Edit]:
 
 
 def _form(walker: TokenWalker, at: int) -> list[Edit]:
-    match walker.name(at):
+    name = walker.name(at)
+    if walker.tokens[at].token_type is TokenType.VAR and name != "exclude":
+        # A name, also when it is a word of SQL.
+        return list(_quoted_alias(walker, at))
+    match name:
         case "exclude":
             return [_replaced(walker, at, at + 1, "EXCEPT")] if walker.word(at - 1) == "*" and walker.word(at + 1) == "(" else []
         case "group by" if walker.word(at + 1) == "(" and walker.word(at + 2) == ")":

@@ -16,12 +16,22 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_pipelines.sql.syntax.balanced_chains import balanced
 from airflow_pipelines.sql.syntax.window_tables import WindowTableParser
+from airflow_pipelines.sql.syntax.words_as_names import mark_names, may_be_name, with_names
 
 QUERY_STARTS = frozenset({"select", "with", "values", "from", "table", "map", "reduce", "("})
 """The words that a query may begin with. Anything else is reported there, because parsing on would report a wrong expression."""
 
+_ADVICE = ". A word of SQL that is to be a name has to be put in back quotes here"
 _TOKEN_DUMP = re.compile(r" but got <Token .*", re.DOTALL)
 _INCOMPLETE = re.compile(r"Required keyword: .* missing for <class .*", re.DOTALL)
+
+
+_NO_KEYWORDS = frozenset(
+    {
+        "EXECUTE", "GLOB", "ISNULL", "NOTNULL", "PARTITIONED_BY", "PREPARE", "RETURNING", "STRAIGHT_JOIN", "XOR",
+    }
+)  # fmt: skip
+"""Keywords of other dialects, and words behind which sqlglot would take the rest of a statement for one piece of text."""
 
 
 class PipelineSpark(Spark):
@@ -33,8 +43,7 @@ class PipelineSpark(Spark):
         QUOTES = ["'"]
         IDENTIFIERS = ["`", '"']
         STRING_ESCAPES = ["'", "\\"]
-        # Behind these words sqlglot would take the rest of the statement for one piece of text.
-        KEYWORDS: ClassVar = {word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in {"EXECUTE", "PREPARE"}}
+        KEYWORDS: ClassVar = {word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in _NO_KEYWORDS}
 
     class Generator(SparkGenerator):
         """Prints QUALIFY, the aggregate ANY and the type TIME, which Spark 4 has, as they are."""
@@ -119,7 +128,9 @@ class _Parser(WindowTableParser):
         start, end = (where.start, where.end + 1) if where else (0, 0)
         found = "the end of the statement" if at_end else repr(self.sql[start:end])
         wanted = _INCOMPLETE.sub("Incomplete expression", _TOKEN_DUMP.sub("", message)).rstrip(". ")
-        raise SyntaxFailure(start, end, f"{wanted}; found {found}")
+        may_be_meant = "after CASE" in wanted or (where and may_be_name(where, at_end))
+        advice = _ADVICE if may_be_meant else ""
+        raise SyntaxFailure(start, end, f"{wanted}; found {found}{advice}")
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
         # How many arguments a function takes is for Spark to say: it knows them all and names the function.
@@ -158,6 +169,7 @@ def tokenise(text: str) -> list[Token]:
         # sqlglot would end GROUP BY at the word, as if the WINDOW clause began there.
         if token.token_type in _CALLED and following.token_type is TokenType.L_PAREN:
             token.token_type = TokenType.VAR
+    mark_names(tokens)
     return tokens
 
 
@@ -182,7 +194,7 @@ def parse_with_operands(text: str) -> exp.Expr:
 
 
 def _parsed(parser: _Parser, tokens: Sequence[Token], text: str) -> exp.Expr:
-    trees = parser.parse(list(tokens), text)
+    trees = parser.parse(with_names(tokens), text)
     tree = trees[0] if trees else None
     if not isinstance(tree, exp.Expr):
         raise SyntaxFailure(0, 0, "Nothing to parse")
@@ -196,7 +208,7 @@ def operand_size(tokens: Sequence[Token], text: str) -> int:
     :param text: the whole text that was tokenised
     :raises SyntaxFailure: when no operand begins there
     """
-    return _Parser(dialect=DIALECT).operand_size(list(tokens), text)
+    return _Parser(dialect=DIALECT).operand_size(with_names(tokens), text)
 
 
 def parse_query(sql: str) -> exp.Query:
