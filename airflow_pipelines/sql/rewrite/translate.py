@@ -13,10 +13,15 @@ from airflow_pipelines.sql.rewrite.predicates import predicate_edits
 from airflow_pipelines.sql.rewrite.refused import CallRefused, refuse_unknown
 from airflow_pipelines.sql.rewrite.select_forms import select_edits
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
+from airflow_pipelines.sql.rewrite.variant_paths import variant_path_edits
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 EditsOf = Callable[[TokenWalker, Definitions], Iterable[Edit]]
 """Gives the edits that a pass makes in a text; none when there is nothing left to rewrite."""
+
+
+def _variant_paths(walker: TokenWalker, _definitions: Definitions) -> Iterable[Edit]:
+    return variant_path_edits(walker)
 
 
 def _casts(walker: TokenWalker, definitions: Definitions) -> Iterable[Edit]:
@@ -32,7 +37,7 @@ def _select_forms(walker: TokenWalker, _definitions: Definitions) -> Iterable[Ed
     return select_edits(walker)
 
 
-PASSES: tuple[EditsOf, ...] = (_casts, _builtins_and_predicates, _select_forms)
+PASSES: tuple[EditsOf, ...] = (_variant_paths, _casts, _builtins_and_predicates, _select_forms)
 """The passes in their order. Each is repeated until it has no edits, because what it writes may need it again."""
 MAX_LENGTH = 1_000_000
 """How long a text may become, in characters: functions that call functions can grow beyond all bounds."""

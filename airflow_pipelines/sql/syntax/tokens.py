@@ -13,6 +13,7 @@ from airflow_pipelines.program.messages import SYNTAX_ERROR, ProgramErrors
 from airflow_pipelines.program.names import fold
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.syntax.dialect import tokenise
+from airflow_pipelines.sql.syntax.variant_paths import variant_paths
 
 _BYTE_ORDER_MARK = "\ufeff"
 """The byte order mark, with which some editors start a file; it is not part of the first word."""
@@ -64,15 +65,19 @@ def fold_text(text: str) -> FoldedText:
         span = source.span(start, start + 1)
         raise ProgramErrors([source.message(span, SYNTAX_ERROR, f"{what} is not closed")]) from failure
     _check_depth(tokens, source)
+    fields = {token for path in variant_paths(tokens) for token in path.steps}
     pieces: list[str] = []
     place = 0
-    for token in tokens:
+    for at, token in enumerate(tokens):
         end = token.end + 1
         if token.start < place:
             # A number with a type suffix (1L) is one piece of text and three tokens.
             continue
         pieces.append(_blank(text[place : token.start]))
-        pieces.append(_fold_token(token, text[token.start : end], source))
+        written = text[token.start : end]
+        # The names of fields behind a colon are those of the JSON, whatever their case.
+        is_field = at in fields and token.token_type is not TokenType.IDENTIFIER
+        pieces.append(written if is_field else _fold_token(token, written, source))
         place = end
     pieces.append(_blank(text[place:]))
     folded = "".join(pieces)
