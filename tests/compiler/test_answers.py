@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,6 @@ import pytest
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.sql.answers import Answers
-from tests.sql.syntax.spark_words import POSITIONS, ask
-from tests.sql.syntax.test_words_as_names import FILE as WORDS
 
 TESTS = Path(__file__).parents[1]
 FILES = sorted((TESTS / "sql").rglob("*.answers.json"))
@@ -25,11 +22,3 @@ def test_spark_still_answers_so(sessions: SparkSessions, file: Path) -> None:
     now = answers.asked_anew(SparkAnalyzer(sessions.small))
     other = {question: now.get(question) for question, answer in answers.answers.items() if now.get(question) != answer}
     assert other == {}, "Spark answers otherwise now; `make answers` writes it down"
-
-
-def test_sparks_words_are_still_names(sessions: SparkSessions) -> None:
-    recorded = json.loads(WORDS.read_text())
-    assert list(recorded["refused"]) == list(POSITIONS), "`make answers` asks about the new ones"
-    now = ask(sessions.small, POSITIONS[::20])
-    assert now["words"] == recorded["words"]
-    assert now["refused"] == {position: recorded["refused"][position] for position in now["refused"]}

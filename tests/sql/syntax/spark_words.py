@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import ParseException
-
-from airflow_pipelines.sql.syntax.dialect import PipelineSpark
+from sqlglot.dialects.spark import Spark
 
 POSITIONS = (
     "CREATE TABLE n ({w} INT)",
@@ -110,7 +109,8 @@ def ask(spark: Any, positions: Sequence[str] = POSITIONS) -> dict[str, Any]:
     vocabulary = spark._jvm.org.apache.spark.sql.catalyst.parser.SqlBaseParser.VOCABULARY
     literals = [vocabulary.getLiteralName(at) for at in range(vocabulary.getMaxTokenType() + 1)]
     own = {each[1:-1].lower() for each in literals if each and each[1:-1].replace("_", "").isalpha()}
-    words = sorted(own | {word.lower() for word in PipelineSpark.Tokenizer.KEYWORDS if word.replace("_", "").isalpha()})
+    other = {word.lower() for word in Spark.Tokenizer.KEYWORDS if word.replace("_", "").isalpha() and word != "PREPARE"}
+    words = sorted(own | other)
     parser = session.sessionState().sqlParser()
 
     def plan(text: str) -> str | None:
