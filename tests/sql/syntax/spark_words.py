@@ -9,6 +9,8 @@ from typing import Any
 from pyspark.errors import ParseException
 from sqlglot.dialects.spark import Spark
 
+from airflow_pipelines.engine.spark.internals import java_session, jvm
+
 POSITIONS = (
     "CREATE TABLE n ({w} INT)",
     "CREATE TABLE n (a INT, {w} INT NOT NULL, b INT)",
@@ -105,8 +107,8 @@ def ask(spark: Any, positions: Sequence[str] = POSITIONS) -> dict[str, Any]:
     :param positions: the statements to try
     :returns: the words of Spark's and sqlglot's grammars, and for each position those that are no names there
     """
-    session = spark._jsparkSession
-    vocabulary = spark._jvm.org.apache.spark.sql.catalyst.parser.SqlBaseParser.VOCABULARY
+    session = java_session(spark)
+    vocabulary = jvm(spark).org.apache.spark.sql.catalyst.parser.SqlBaseParser.VOCABULARY
     literals = [vocabulary.getLiteralName(at) for at in range(vocabulary.getMaxTokenType() + 1)]
     own = {each[1:-1].lower() for each in literals if each and each[1:-1].replace("_", "").isalpha()}
     other = {word.lower() for word in Spark.Tokenizer.KEYWORDS if word.replace("_", "").isalpha() and word != "PREPARE"}
