@@ -97,8 +97,14 @@ SELECT o.id, c.name FROM orders o RIGHT JOIN customers c ON o.customer = c.id;
 -- `FULL JOIN`
 SELECT o.id, c.name FROM orders o FULL JOIN customers c ON o.customer = c.id;
 
--- outer join without equality
+-- join by values of two types
+SELECT o.id, p.price FROM orders o LEFT JOIN prices p ON p.since = date_trunc('hour', o.placed);
+
+-- `LEFT JOIN`, `RIGHT JOIN` without equality
 SELECT o.id, p.price FROM orders o LEFT JOIN prices p ON o.placed >= p.since;
+
+-- `FULL JOIN` without equality
+SELECT o.id, p.price FROM orders o FULL JOIN prices p ON o.placed >= p.since;
 
 -- `LEFT SEMI JOIN`
 SELECT o.id FROM orders o LEFT SEMI JOIN customers c ON o.customer = c.id;
@@ -142,6 +148,9 @@ SELECT id FROM orders o WHERE amount > (SELECT AVG(amount) FROM orders i WHERE i
 
 -- scalar subquery in the SELECT list
 SELECT name, (SELECT COUNT(*) FROM orders o WHERE o.customer = c.id) AS n FROM customers c;
+
+-- a constant `IN` a subquery
+SELECT name FROM customers WHERE 'CH' IN (SELECT product FROM orders);
 
 -- correlation without equality
 SELECT name FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer < c.id);

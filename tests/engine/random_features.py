@@ -26,6 +26,7 @@ MATCHES = (
     "{y}.f = {x}.f",
     "{y}.t = {x}.t and {x}.o",
     "{y}.b = {x}.i",
+    "cast({y}.t as timestamp) = {x}.t",
 )
 
 

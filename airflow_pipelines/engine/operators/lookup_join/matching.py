@@ -101,6 +101,10 @@ class Wanted:
     rows: pa.Table
 
 
+_INSTANTS = frozenset({"timestamp", "timestamp_ntz"})
+"""Of one a session's time zone makes the other, which is UTC; so does Arrow."""
+
+
 def wanted_of(
     lookup: Lookup | None, kinds: Sequence[str], values: Sequence[Any], relations: Mapping[str, RelationVersions]
 ) -> Wanted | None:
@@ -117,7 +121,8 @@ def wanted_of(
     schema = relations[lookup.relation].before.schema
     columns: dict[str, ArrowColumn] = {}
     for column, kind, value in zip(lookup.columns, kinds, values, strict=True):
-        if column is not None and same_kind(type_text(schema[column].dataType), kind):
+        own = type_text(schema[column].dataType) if column is not None else ""
+        if column is not None and (same_kind(own, kind) or {own, kind} == _INSTANTS):
             columns.setdefault(column, value)
     return Wanted(lookup.relation, distinct_rows(columns)) if columns else None
 

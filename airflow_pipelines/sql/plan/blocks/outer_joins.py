@@ -17,11 +17,14 @@ from airflow_pipelines.sql.plan.blocks.query_blocks import (
     key_types,
     unqualified,
 )
+from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
 from airflow_pipelines.sql.plan.ir.linear import Linear
 
-_NOT_JOINED: Final = "no equality joins the two sides, so that every row may match every other"
+Packed = tuple[Linear, Mapping[ColumnRef, str]]
+"""One side of a join as a node, and the names of the query's columns in it."""
+_NO_EQUALITY: Final = "no equality joins the two sides"
 
 
 def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None, written: exp.Expr) -> None:
@@ -46,20 +49,37 @@ def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None,
     items = [f"{quote(alias)}.{quote(name)} AS {names[place]}" for place, (alias, name) in kept.items()]
     on = f" ON {sql(substitute(condition, trees))}" if condition is not None else ""
     query = f"SELECT {', '.join(items) or '1 AS c0'} FROM {quote(one)} {_join_words(sort)} {quote(other)}{on}"
-    pieces = (
-        KeyedSource(one, left_node, tuple(pair[0] for pair in pairs)),
-        KeyedSource(other, right_node, tuple(pair[1] for pair in pairs)),
-    )
-    reason = None if pairs else builder.places.reason(_NOT_JOINED, condition if condition is not None else written)
+    keys = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+    reason = None
+    if not pairs:
+        keys, message = _keys_of_preserved(builder, sort, condition, (left_node, left_names), (right_node, right_names))
+        reason = builder.places.reason(message, condition if condition is not None else written)
+    pieces = (KeyedSource(one, left_node, keys[0]), KeyedSource(other, right_node, keys[1]))
     left.replace_by_keyed(pieces, query, names, Shape.JOIN, reason)
+
+
+def _keys_of_preserved(
+    builder: Builder, sort: str, condition: exp.Expr | None, left: Packed, right: Packed
+) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], str]:
+    """The keys of both sides of a join that has no equality, and why changes may affect all rows.
+
+    Rows of the side all rows of which are kept that agree in what the condition reads have the same matches. So a change of that
+    side affects no other rows of it; one of the other side may affect all.
+    """
+    if sort == "FULL":
+        return ((), ()), f"{_NO_EQUALITY}, so that every row may match every other"
+    node, names = right if sort == "RIGHT" else left
+    read = list(condition.find_all(exp.Column)) if condition is not None else []
+    keys = tuple(dict.fromkeys(names[place] for found in read if (place := (found.table, found.name)) in names)) or node.columns
+    texts = tuple(map(quote, keys))
+    if not all(map(is_key_type, key_types(builder, node, texts))):
+        return ((), ()), f"{_NO_EQUALITY}, and rows cannot be found by what its condition reads"
+    kept, other = ("right", "left") if sort == "RIGHT" else ("left", "right")
+    return (((), texts) if sort == "RIGHT" else (texts, ())), f"{_NO_EQUALITY}: a row on the {other} may match all on the {kept}"
 
 
 def _join_words(sort: str) -> str:
     return f"LEFT {sort} JOIN" if sort in {"SEMI", "ANTI"} else f"{sort} JOIN"
-
-
-Packed = tuple[Linear, Mapping[ColumnRef, str]]
-"""One side of a join as a node, and the names of the query's columns in it."""
 
 
 def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, block: Block) -> list[tuple[str, str]]:

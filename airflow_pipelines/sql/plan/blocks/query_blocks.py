@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
 
 from sqlglot import exp
 
 from airflow_pipelines.program.column_types import has_calendar_interval
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.reasons import Reason
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
@@ -15,6 +18,8 @@ from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSourc
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
+_COMPARED: Final = ("bigint", "double", "timestamp")
+"""Types in which Spark compares values of two other ones."""
 ColumnRef = tuple[str, str]
 """A column: the name of its source and its own."""
 
@@ -114,15 +119,17 @@ class Block:
         :param shape: what the stage is for
         :param reason: why changes of some source affect all keys
         """
-        kinds = self._key_types(pieces)
-        keyed = tuple(KeyedSource(piece.alias, self.builder.rereadable(piece.node), piece.keys) for piece in pieces)
-        node = AffectedKeys(_with_casts(keyed, kinds), query, tuple(names.values()), kinds, shape, reason=reason)
+        own = [key_types(self.builder, piece.node, piece.keys) if piece.keys else () for piece in pieces]
+        kinds = self._key_types([kinds for kinds in own if kinds])
+        keyed = tuple(
+            KeyedSource(piece.alias, self.builder.rereadable(piece.node), tuple(map(cast_key, piece.keys, given, kinds)))
+            for piece, given in zip(pieces, own, strict=True)
+        )
+        node = AffectedKeys(keyed, query, tuple(names.values()), kinds, shape, reason=reason)
         self.replace_by(self.builder.stage(node), names)
 
-    def _key_types(self, pieces: Sequence[KeyedSource]) -> tuple[str, ...]:
-        """The types under which the sources' keys are compared."""
-        keyed = [piece for piece in pieces if piece.keys]
-        kinds = [key_types(self.builder, piece.node, piece.keys) for piece in keyed]
+    def _key_types(self, kinds: Sequence[Sequence[str]]) -> tuple[str, ...]:
+        """The types under which keys are compared that have these types in the sources."""
         if not kinds:
             return ()
         if len({len(kind) for kind in kinds}) > 1:
@@ -153,12 +160,33 @@ def common_type(builder: Builder, kinds: Sequence[str]) -> str:
     :param kinds: Spark types
     :raises NotIncremental: when that is not sure
     """
-    if len(set(kinds)) == 1:
-        return kinds[0]
-    if not all(is_number(kind) for kind in kinds):
-        raise NotIncremental(f"keys of the types {' and '.join(sorted(set(kinds)))} have no common key")
-    casts = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
-    return builder.types(f"SELECT COALESCE({casts}) AS k")[0][1]
+    if all(is_number(kind) for kind in kinds) and len(set(kinds)) > 1:
+        casts = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
+        return builder.types(f"SELECT COALESCE({casts}) AS k")[0][1]
+    return reduce(lambda one, other: one if one == other else _compared_type(builder, one, other), kinds)
+
+
+def _compared_type(builder: Builder, one: str, other: str) -> str:
+    """The type to which Spark casts both sides of an equality, which is the one to which casting them changes nothing."""
+    pair = builder.name("t")
+    builder.analyzer.declare({pair: (("a", one), ("b", other))})
+    compared = f"SELECT a = b AS e FROM {quote(pair)}"
+    for kind in dict.fromkeys((one, other, *_COMPARED)):
+        if builder.analyzer.same_plan(compared, f"SELECT CAST(a AS {kind}) = CAST(b AS {kind}) AS e FROM {quote(pair)}"):
+            return kind
+    raise NotIncremental(f"keys of the types {one} and {other} have no common key")
+
+
+def cast_key(key: str, own: str, kind: str) -> str:
+    """A key in the type under which it is compared.
+
+    :param key: its text
+    :param own: its type
+    :param kind: the other type
+    """
+    # A text that is nothing of that type equals nothing, and what is grouped with NULL is compared by the query once more. Spark
+    # may never compare it, because of the query's other conditions.
+    return f"{'TRY_CAST' if own == 'string' != kind else 'CAST'}({key} AS {kind})"
 
 
 def is_key_type(kind: str) -> bool:
@@ -169,14 +197,6 @@ def is_key_type(kind: str) -> bool:
 def is_number(kind: str) -> bool:
     """Whether a type is one of numbers."""
     return kind in {"tinyint", "smallint", "int", "bigint", "float", "double"} or kind.startswith("decimal")
-
-
-def _with_casts(pieces: Sequence[KeyedSource], kinds: Sequence[str]) -> tuple[KeyedSource, ...]:
-    """The sources with their keys cast to the common types."""
-    return tuple(
-        KeyedSource(piece.alias, piece.node, tuple(f"CAST({key} AS {kind})" for key, kind in zip(piece.keys, kinds, strict=False)))
-        for piece in pieces
-    )
 
 
 def unqualified(tree: exp.Expr) -> str:

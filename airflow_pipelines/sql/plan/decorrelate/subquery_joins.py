@@ -73,6 +73,13 @@ class SubqueryJoins:
         node = self._totals(self.scope.linear(query), [("there", count)], self.builder.name("i"))
         return column((self.join(node), "there"))
 
+    def has_row(self, values: Sequence[exp.Expr], node: Linear) -> exp.Expr:
+        """Whether constants are a row of a node, as a column of a source of one row. NULL equals nothing."""
+        alias = self.builder.name("i")
+        equal = exp.and_(*equalities(values, [column((alias, name)) for name in node.columns]), copy=True)
+        there = exp.GT(this=exp.CountIf(this=equal), expression=exp.Literal.number(0))
+        return column((self.join(self._totals(node, [("there", there)], alias)), "there"))
+
     def null_flags(self, node: Linear) -> tuple[exp.Expr, exp.Expr]:
         """Whether a node of one column has no row at all, and whether it has a NULL: two columns of a source of one row."""
         alias = self.builder.name("i")

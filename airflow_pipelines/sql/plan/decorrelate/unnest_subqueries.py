@@ -124,7 +124,10 @@ class _Unnesting(SubqueryJoins):
             self.semi_join(found, predicate, [*found.correlated, *equal], negated=negated)
             return
         node = self.rereadable(query)
-        if not negated:
+        if _are_constants(lefts) and (not negated or len(lefts) == 1):
+            there = self.has_row(lefts, node)
+            self.block.filter(self._is_missing(lefts[0], node, there) if negated else there)
+        elif not negated:
             self._join_or_semi_join(query, lefts, node)
         elif len(lefts) == 1:
             self.semi_join_on_values(lefts, node, negated=True)
@@ -184,7 +187,8 @@ class _Unnesting(SubqueryJoins):
             found = correlation(query, self.scope, self.block.aliases)
             equal = equalities(lefts, found.items) if found.is_plain else []
             return self.correlated_value(found, subquery, [*found.correlated, *equal])
-        return self.membership(lefts, self.rereadable(query))
+        node = self.rereadable(query)
+        return self.has_row(lefts, node) if _are_constants(lefts) else self.membership(lefts, node)
 
     def _replace_in_and_not_in(self, tree: exp.Expr, subquery: exp.In) -> exp.Expr:
         """The expression with columns in place of one ``IN`` and of its negation."""
@@ -197,13 +201,20 @@ class _Unnesting(SubqueryJoins):
             for part in lefts:
                 require_scalar(part)
             node = self.rereadable(query)
-            there = self.membership(lefts, node)
-            nothing, has_null = self.null_flags(node)
-            known = exp.and_(exp.Not(this=has_null), is_not_null(lefts[0]), exp.Not(this=there), copy=True)
-            tree = substitute(tree, {missing: exp.Paren(this=exp.or_(nothing, known, copy=True)), subquery: there})
+            there = self.has_row(lefts, node) if _are_constants(lefts) else self.membership(lefts, node)
+            tree = substitute(tree, {missing: self._is_missing(lefts[0], node, there), subquery: there})
         else:
             return self._keyed_value(tree)
         return tree if subquery not in list(tree.walk()) else substitute(tree, {subquery: self._in_value(subquery, query)})
+
+    def _is_missing(self, left: exp.Expr, node: Linear, there: exp.Expr) -> exp.Expr:
+        """Whether a value is surely not among the rows of a node of one column, as NOT IN has it.
+
+        :param there: whether it is among them, where NULL equals nothing
+        """
+        nothing, has_null = self.null_flags(node)
+        known = exp.and_(exp.Not(this=has_null), is_not_null(left), exp.Not(this=there), copy=True)
+        return exp.Paren(this=exp.or_(nothing, known, copy=True))
 
     def _scalar_value(self, subquery: exp.Expr, query: exp.Query, needed: exp.Expr | None) -> exp.Expr:
         if not self._is_correlated(query):
@@ -302,7 +313,8 @@ class _Unnesting(SubqueryJoins):
                 common = common_type(self.builder, [ours, kind])
             except NotIncremental:
                 return None
-            if not is_key_type(common):
+            # Spark compares texts with other values one by one: not every text is one.
+            if not is_key_type(common) or (kind == "string" and common != kind):
                 return None
             typed.append((condition, key if common == kind else exp.cast(key.copy(), common, dialect="spark")))
         return typed
@@ -315,3 +327,8 @@ class _Unnesting(SubqueryJoins):
             raise NotIncremental("this form of IN within an expression has no incremental rule", subquery)
         node, alias = self.rereadable(query_of(subquery)), self.builder.name("i")
         return self.keyed_value(alias, node, {}, substitute(tree, {subquery: self.in_over(subquery, alias, node)}), [])
+
+
+def _are_constants(values: Sequence[exp.Expr]) -> bool:
+    """Whether values are the same for all rows."""
+    return not any(value.find(exp.Column) for value in values)

@@ -91,7 +91,9 @@ class AffectedKeys:
     @property
     def keeps_contents(self) -> bool:
         """See :class:`Node`."""
-        return not self.key_types or bool(self.remembered)
+        # What every row may affect is compared with what is stored, instead of being computed for before and after.
+        every = self.shape is Shape.JOIN and not all(source.keys for source in self.sources)
+        return not self.key_types or bool(self.remembered) or every
 
     def renamed(self, names: Sequence[str], /) -> AffectedKeys:
         """See :class:`Node`."""
