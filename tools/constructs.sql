@@ -31,6 +31,12 @@ SELECT id, at, tag FROM orders LATERAL VIEW OUTER posexplode(tags) x AS at, tag;
 -- generator in the SELECT list
 SELECT id, explode(properties) FROM orders;
 
+-- generator in the SELECT list, with names
+SELECT id, posexplode(tags) AS (at, tag) FROM orders;
+
+-- `LIKE ANY`
+SELECT id FROM customers WHERE name LIKE ANY ('A%', 'B%');
+
 -- `LATERAL` generator
 SELECT id, tag FROM orders, LATERAL explode(tags) AS x(tag);
 
@@ -208,6 +214,12 @@ SELECT customer FROM orders GROUP BY customer HAVING SUM(quantity);
 -- others: `percentile`, `max_by`, `listagg`, collections ...
 SELECT customer, PERCENTILE(quantity, 0.5) AS p, MAX_BY(product, placed) AS last, SORT_ARRAY(COLLECT_LIST(product)) AS
     products FROM orders GROUP BY customer;
+
+-- the latest row: a struct without names
+SELECT customer, MAX(STRUCT(placed, id, amount)).amount AS amount FROM orders GROUP BY customer;
+
+-- `PERCENTILE_CONT`, `PERCENTILE_DISC`
+SELECT customer, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY rating) AS median FROM orders GROUP BY customer;
 
 -- over everything
 SELECT COUNT(*) AS n, SUM(amount) AS total FROM orders;

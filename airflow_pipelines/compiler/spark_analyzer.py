@@ -92,6 +92,8 @@ def _renumbered(plan: str) -> str:
     """A plan's text with its expressions numbered in order of appearance."""
     # A comma in FROM is an inner join in Spark's plan, and a cross join when it is written as one.
     plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
+    # Both functions make the same expression, which prints its fields' names, under the name that was written.
+    plan = plan.replace("named_struct(", "struct(")
     plan = _sorted_below_joins(_GENERATE.sub(r"\1", plan))
     plan = _INNER_PROJECT.sub(_without_repetitions, _WINDOW_INPUT.sub("_w", plan))
     # Renumbering goes from higher to lower numbers only, so that the loop below ends.

@@ -39,6 +39,13 @@ def test_the_order_of_columns_matters_where_places_count(above: str) -> None:
     assert _renumbered(above + below.format("id#1, k#3")) != _renumbered(above + below.format("k#3, id#1"))
 
 
+def test_a_struct_is_the_same_under_the_names_of_both_functions() -> None:
+    plan = "Generate inline(array({}(k, k#1, n, n#2))), [0, 1], false, [k#3, n#4]\n+- LogicalRDD [k#1, n#2], false\n"
+    assert _renumbered(plan.format("struct")) == _renumbered(plan.format("named_struct"))
+    other = plan.replace("(k, k#1, n, n#2)", "(k, k#1, m, n#2)")
+    assert _renumbered(plan.format("struct")) != _renumbered(other.format("named_struct"))
+
+
 def test_unions_of_joins_with_other_columns_first_are_not_the_same(sessions: SparkSessions) -> None:
     analyzer = SparkAnalyzer(sessions.small)
     analyzer.declare({"p": (("k", "int"), ("i", "int")), "q": (("k", "int"), ("j", "int"))})

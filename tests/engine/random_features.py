@@ -193,6 +193,17 @@ def distinct_calls(p: Programs) -> str:
     return f"select {_columns('a', **calls, **keys, d='null', f='null', o='null')} from {p.source()} as a group by {key}"
 
 
+def latest_rows(p: Programs) -> str:
+    calls = {"i": "max(struct(a.i, a.k)).i", "k": "max((a.i, a.k)).k", "b": "count(*)"}
+    other = dict.fromkeys(("d", "t", "f", "o"), "null")
+    return f"select {_columns('a', **calls, **other)} from {p.source()} as a group by a.s"
+
+
+def generated(p: Programs) -> str:
+    call = _one(p, "posexplode(split(a.s, '')) as (place, part)", "explode(map(a.k, a.s)) as (place, part)")
+    return f"select {_columns('x', i='x.place', s='x.part')} from (select a.*, {call} from {p.source()} as a where a.k >= 0) as x"
+
+
 def statistics(p: Programs) -> str:
     calls = {
         "d": _one(p, "round(stddev(a.i), 2)", "round(variance(a.k), 2)", "round(var_pop(a.d), 2)", "avg(a.d)"),
@@ -314,6 +325,8 @@ FEATURES: tuple[Callable[[Programs], str], ...] = (
     pivot,
     unpivot,
     distinct_calls,
+    latest_rows,
+    generated,
     statistics,
     time_windows,
     constants,

@@ -116,6 +116,12 @@ def is_generator(tree: exp.Expr) -> bool:
     return any(function_name(node) in _GENERATORS for node in tree.walk())
 
 
+def is_generator_call(tree: exp.Expr) -> bool:
+    """Whether an expression is a call, without anything around it, that gives several rows."""
+    call = tree.this if isinstance(tree, exp.Aliases) else tree
+    return function_name(call) in _GENERATORS
+
+
 def conjuncts(tree: exp.Expr | None) -> Iterator[exp.Expr]:
     """The conjuncts of a condition."""
     if tree is None:

@@ -23,8 +23,10 @@ from airflow_pipelines.sql.plan.passes.calls_over_rows import derive_calls_over_
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_form
 from airflow_pipelines.sql.plan.passes.drop_unread_columns import drop_unread_columns
 from airflow_pipelines.sql.plan.passes.join_graphs import derive_join_graphs
+from airflow_pipelines.sql.plan.passes.lateral_generators import lateral_generators
 from airflow_pipelines.sql.plan.passes.lookup_keys import derive_lookup_keys
 from airflow_pipelines.sql.plan.passes.merge_projections import merge_projections
+from airflow_pipelines.sql.plan.passes.name_struct_fields import name_struct_fields
 from airflow_pipelines.sql.plan.passes.qualify_columns import qualify_columns
 from airflow_pipelines.sql.plan.passes.rankings import derive_rankings
 from airflow_pipelines.sql.plan.passes.store_inexact_answers import store_inexact_answers
@@ -44,7 +46,9 @@ FinishingPass = Callable[[Stage, Mapping[str, Marker]], Stage]
 """Derives fields of a stage's node from its other fields, and from the markers that it may read, by relation."""
 
 QUERY_PASSES: tuple[QueryPass, ...] = (
+    lateral_generators,
     qualify_columns,
+    name_struct_fields,
     unique_source_names,
     strip_aliases,
 )

@@ -34,7 +34,8 @@ def is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() in _BY_NAME
     if isinstance(node, exp.Any):
-        return node.find(exp.Query) is None
+        # LIKE ANY lists patterns.
+        return node.find(exp.Query) is None and not isinstance(node.parent, exp.Like | exp.ILike)
     return isinstance(node, exp.AggFunc) and not isinstance(node, exp.Grouping | exp.GroupingId)
 
 

@@ -94,10 +94,10 @@ class _Parser(WindowTableParser):
     """
 
     FUNCTIONS: ClassVar = {
-        # CORR is an operator of two sides to sqlglot, which has no place for DISTINCT.
+        # CORR is an operator of two sides to sqlglot, which has no place for DISTINCT. It takes exact percentiles for approximate.
         name: build
         for name, build in SparkParser.FUNCTIONS.items()
-        if _is_aggregate(build) and name != "CORR"
+        if _is_aggregate(build) and name not in {"CORR", "PERCENTILE_CONT", "PERCENTILE_DISC"}
     }
     FUNCTION_PARSERS: ClassVar = {
         name: parse

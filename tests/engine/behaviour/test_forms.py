@@ -59,10 +59,11 @@ JOINS = {
     "chain_right": "select k, t.id, x.z from t right join u using (k) right join x using (k)",
     "chain_mixed": "select k, t.id, u.w, x.z from t right join u using (k) join x using (k)",
     "chain_groups": "select k, count(*) as n, sum(x.z) as z from t left join u using (k) join x using (k) group by k",
+    "chain_full": "select k, t.id, x.z from t full join u using (k) full join x using (k) where t.v > 0 or t.v is null",
+    "chain_full_left": "select k, count(*) as n from t full join u using (k) left join x using (k) group by k",
     "chain_natural": "select k, s, id, z from t natural join u join x using (k)",
 }
 FULL = {
-    "chain_full": "select k, x.z from t full join u using (k) full join x using (k)",
     "pivoted_floats": "select * from (select k, f, v from t) pivot (sum(v) for f in (1.5D as x))",
     "pivoted_cast": "select * from (select k, s, v from t) pivot (sum(v) for s in (1))",
     "pivoted_others": "select * from (select k, s, v from t) pivot (max_by(s, k) as m for v in (1, 2))",

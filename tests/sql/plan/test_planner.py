@@ -91,7 +91,8 @@ def test_what_is_incremental(analyzer: Analyzer, query: str, strategies: list[st
     [
         ("select k from t limit 3", "LIMIT", "limit 3"),
         ("select * from sql_keywords()", "could not be found", ""),
-        ("select k, posexplode(l) as (p, x) from t", "several columns", "posexplode(l) as (p, x)"),
+        ("select posexplode(collect_list(k)) as (p, x) from t", "several columns", "posexplode(collect_list(k)) as (p, x)"),
+        ("select map(s, k) as m, count(*) as n from t group by map(s, k)", "groups by a MAP", "map(s, k)"),
         ("select max(to_json(v)) as x from t", "VARIANT", "v"),
     ],
 )

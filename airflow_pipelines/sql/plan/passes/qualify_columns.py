@@ -7,7 +7,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.expressions import NotIncremental
+from airflow_pipelines.sql.plan.expressions import NotIncremental, substitute
+from airflow_pipelines.sql.plan.passes.full_joins_using import SharedColumns, derive_full_join
 from airflow_pipelines.sql.syntax.dialect import PipelineSpark
 
 _SHARED = "shared"
@@ -51,17 +52,29 @@ def _resolve_shared_columns(tree: exp.Expr) -> None:
     sqlglot reads it as COALESCE of all sides. The parser keeps functions as they are written, so that every ``Coalesce`` in the
     tree is one of these.
     """
-    for select in tree.find_all(exp.Select):
+    for select in list(tree.find_all(exp.Select)):
         shared: dict[str, exp.Expr] = {}
-        for join in select.args.get("joins") or []:
+        made: list[SharedColumns] = []
+        joins = select.args.get("joins") or []
+        for number, join in enumerate(joins, 1):
             if join.meta.get(_SHARED):
                 _share(join, shared)
+                if (join.side or "").upper() == "FULL" and any(later.meta.get(_SHARED) for later in joins[number:]):
+                    made.append(SharedColumns(number, dict(shared)))
         for found in [found for found in select.find_all(exp.Coalesce) if found.find_ancestor(exp.Select) is select]:
             column = shared.get(found.this.name)
             if column is not None and {part.table for part in found.find_all(exp.Column)} >= {
                 part.table for part in column.find_all(exp.Column)
             }:
                 found.replace(column.copy())
+        for at, part in enumerate(made):
+            # The first join of those that are left reads the derived table before.
+            before = made[at - 1] if at else SharedColumns(0)
+            names: dict[exp.Expr, exp.Expr] = {
+                tree: exp.column(name, table=f"__full{at}", quoted=True) for name, tree in before.columns.items()
+            }
+            columns = {name: substitute(tree, names) for name, tree in part.columns.items()}
+            derive_full_join(select, SharedColumns(part.number - before.number, columns), f"__full{at + 1}")
 
 
 def _share(join: exp.Join, shared: dict[str, exp.Expr]) -> None:
