@@ -12,7 +12,7 @@ from pyspark import SparkContext
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.spark.application import OldGeneration
+from airflow_pipelines.engine.spark.application import MemoryUsage, OldGeneration, collect_garbage
 from airflow_pipelines.engine.spark.jobs import restart_task, running_task
 
 LOOK_S: Final = 0.1
@@ -79,8 +79,12 @@ class QueryWatch:
 
     def _save_memory(self, queries: list[Cancellable], heap: OldGeneration) -> None:
         """What is in use after a garbage collection is in use; nobody can tell which request uses it, so all of them go."""
+        if not self._is_full(heap.usage()):
+            return
+        # The last collection may have been while a request ran that has failed since.
+        collect_garbage(self._context)
         usage = heap.usage()
-        if usage.most <= 0 or usage.used <= self._heap_share * usage.most:
+        if not self._is_full(usage):
             return
         text = f"{usage.used >> 20} of {usage.most >> 20} MiB"
         logger.warning("%s of the JVM's memory are in use: %d ad-hoc requests are cancelled", text, len(queries))
@@ -92,6 +96,9 @@ class QueryWatch:
                     "Ask for less, or give hosts more memory (AIRFLOW_PIPELINES_DRIVER_MEMORY).",
                 )
             )
+
+    def _is_full(self, usage: MemoryUsage) -> bool:
+        return usage.most > 0 and usage.used > self._heap_share * usage.most
 
     def _make_way(self, queries: list[Cancellable]) -> None:
         """Let a step have a core when requests hold all of them: Spark itself takes none away. The task is begun again later."""

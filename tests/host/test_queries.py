@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -193,7 +194,8 @@ def test_a_request_ends_with_its_pipeline(running: Pipeline) -> None:
 )
 def test_a_request_over_the_memory_fails_alone(running: Pipeline, sql: str) -> None:
     answer = running.get("query", sql=sql)
-    assert "for which the host has no memory" in refusal(answer)
+    # The watch over the memory may be quicker than Java.
+    assert re.search("for which the host has no memory|memory is used up", refusal(answer))
     assert running.query("SELECT length(repeat('ab', 3)) AS n") == [{"n": 6}]
 
 

@@ -22,7 +22,7 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.internals import empty_rows, java_session
-from airflow_pipelines.engine.spark.java_errors import is_stack_overflow
+from airflow_pipelines.engine.spark.java_errors import is_out_of_memory, is_stack_overflow
 from airflow_pipelines.engine.spark.logical_plans import LogicalPlan, analyzed_plan, optimized_plan
 from airflow_pipelines.engine.spark.queries import queried
 from airflow_pipelines.program.names import quote
@@ -159,6 +159,8 @@ def _unnamed(error: Py4JJavaError) -> str:
     if is_stack_overflow(error):
         # Spark's parser has an error condition for this, but the stack of the thread may end before the parser's limit.
         return "The query is too complex to parse: its expressions are nested too deeply for Spark. Divide it into several views."
+    if is_out_of_memory(error):
+        return "The query makes a value for which the host has no memory. Make shorter texts and arrays."
     return f"Spark cannot analyze this query: {spark_cause(error)}"
 
 

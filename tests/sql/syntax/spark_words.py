@@ -108,7 +108,7 @@ def ask(spark: Any, positions: Sequence[str] = POSITIONS) -> dict[str, Any]:
     :returns: the words of Spark's and sqlglot's grammars, and for each position those that are no names there
     """
     session = java_session(spark)
-    vocabulary = jvm(spark).org.apache.spark.sql.catalyst.parser.SqlBaseParser.VOCABULARY
+    vocabulary = jvm(spark.sparkContext).org.apache.spark.sql.catalyst.parser.SqlBaseParser.VOCABULARY
     literals = [vocabulary.getLiteralName(at) for at in range(vocabulary.getMaxTokenType() + 1)]
     own = {each[1:-1].lower() for each in literals if each and each[1:-1].replace("_", "").isalpha()}
     other = {word.lower() for word in Spark.Tokenizer.KEYWORDS if word.replace("_", "").isalpha() and word != "PREPARE"}
