@@ -326,7 +326,7 @@ def test_defaults_that_differ_are_evaluated_when_they_are_needed(sessions: Spark
     earlier = moment - dt.timedelta(hours=1)
     assert {(row["c"], row["d"], row["e"], row["f"]) for row in rows} == {(earlier, 4048, str(moment), 1)}
     assert rows[0]["g"] == {"a": 1, "b": str(moment)}
-    assert program.schemas["t"].defaults == {"h": "ab  "}
+    assert program.schemas["t"].defaults == {"h": "ab"}
     with pytest.raises(ValueError, match=r"DIVIDE_BY_ZERO|Division by zero"):
         varying.row(now - 366 * 86_400_000_000)
     assert varying.row(now + 1)["c"] == earlier + dt.timedelta(microseconds=1), "it goes on"

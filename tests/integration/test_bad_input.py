@@ -199,7 +199,8 @@ def test_ingress_that_makes_no_sense(
     ("sql", "message"),
     [
         ("selec 1", "line 1, column 1: .*Expected SELECT, INSERT, DELETE, PREPARE or EXECUTE; found 'selec'"),
-        ("select id from\n  where", "line 2, column 3: .*found 'where'"),
+        ("select id from\n  )", r"line 2, column 3: .*found '\)'"),
+        ("select id from\n  where", "Relation where does not exist; there are: doubled, hidden, hidden_table, t"),
         ("select id,\n nope from t", "line 2, column 2: .*`nope` cannot be resolved"),
         ("select nofn(id) from t", "Function `nofn` does not exist"),
         ("select * from nowhere", "Relation nowhere does not exist; there are: doubled, hidden, hidden_table, t"),

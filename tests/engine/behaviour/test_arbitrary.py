@@ -55,7 +55,7 @@ VIEWS = {
     "differences": "select k, (until - at) second as s, (until - at) hours to minutes as h, (day - date '2024-01-01') days as d,"
     " (until - at) months as m from u where (until - at) day > interval '1' day",
 }
-FULL = {"max_by_variant", "of_nested"}
+FULL = {"max_by_variant"}
 """Views that have no incremental rule."""
 DAYS = ["2024-01-30", "2024-01-31", "2024-03-01"]
 

@@ -15,8 +15,11 @@ def name_struct_fields(tree: exp.Expr, _builder: Builder) -> exp.Expr:
     :returns: the query
     """
     for node in list(tree.find_all(exp.Anonymous, exp.Tuple)):
-        if _is_struct(node) and node.expressions and not any(part.find(exp.Star) for part in node.expressions):
-            node.replace(_named(node.expressions))
+        parts = node.expressions
+        # Where all have names, Spark's plans of both functions differ in what they share.
+        has_names = all(isinstance(part, exp.Alias) for part in parts)
+        if _is_struct(node) and not has_names and not any(part.find(exp.Star) for part in parts):
+            node.replace(_named(parts))
     return tree
 
 
