@@ -170,7 +170,7 @@ def test_a_schema_that_refers_to_others(schema_registry: SchemaRegistryServer) -
 
 
 def test_schemas_that_no_table_has_are_poison(schema_registry: SchemaRegistryServer) -> None:
-    number = schema_registry.add("s", {"type": "record", "name": "r", "fields": [{"name": "id", "type": ["int", "long"]}]})
+    number = schema_registry.add("s", {"type": "record", "name": "r", "fields": [{"name": "id", "type": ["null", "r"]}]})
     other = schema_registry.add("p", '"string"')
     parsed = read([struct.pack(">bI", 0, number), struct.pack(">bI", 0, other)], TABLE, registry_urls=[schema_registry.url])
     assert [error.message.split(":")[0] for error in parsed.errors] == [f"schema {each} cannot be read" for each in (number, other)]
