@@ -28,7 +28,7 @@ from airflow_pipelines.operators.gated_change import APPROVAL, ApprovedChange, G
 from airflow_pipelines.operators.modification import Modification, check_program_arguments, config_changes
 from airflow_pipelines.operators.object_store import with_object_store
 from airflow_pipelines.operators.plan import UP, check_accepted, planned_change, running_descriptor
-from airflow_pipelines.operators.request import REVIEW_KEY, Answer, check_not_replaced, check_request, write_request
+from airflow_pipelines.operators.request import REVIEW_KEY, Answer, check_request, write_request
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.operators.task_memory import TaskMemory
 from airflow_pipelines.operators.template_files import TemplateFilesByUrl
@@ -56,11 +56,10 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
     What does not need a person needs none: a pipeline that is as it should be is left alone; so is one from whose program at most
     comments and layout differ; a description is changed at once.
 
-    When the pipeline has moved meanwhile, the task fails and says what moved; and when the same task of another DAG run has asked
-    later and waits, that request is the one to answer. When the stopped pipeline cannot be given the new program, or waits with
-    another change than the one that was shown, it gets its former program and goes on. A task that is interrupted (its worker is
-    lost) goes on where it was when it is retried, with the approval that was given; it has three retries unless the DAG says
-    otherwise. Clearing a task that was interrupted goes on, too; to be asked again, start a new DAG run.
+    When the pipeline has moved meanwhile, the task fails and says what moved. When the stopped pipeline cannot be given the new
+    program, or waits with another change than the one that was shown, it gets its former program and goes on. A task that is
+    interrupted (its worker is lost) goes on where it was when it is retried, with the approval that was given; it has three retries
+    unless the DAG says otherwise. Clearing a task that was interrupted goes on, too; to be asked again, start a new DAG run.
 
     The state of the DAG run says what was decided: the task succeeds when the change was made, is skipped when it was rejected, and
     fails when nobody answered in time.
@@ -246,7 +245,7 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
         :param event: the person's answer, as Airflow gives it
         :param planned: what the person saw: an ApprovedChange in JSON form
         :returns: the XCom
-        :raises AirflowFailException: the pipeline is not what it was when the change was shown, or a newer request waits
+        :raises AirflowFailException: the pipeline is not what it was when the change was shown
         """
         if planned is None:
             raise AirflowFailException("The task does not know what was shown any more: start a new DAG run")
@@ -261,7 +260,6 @@ class GatedModifyOperator(TemplateFilesByUrl, ApprovalOperator):  # type: ignore
             ) from None
         if not answer.approved:
             self._reject(context, change, answer)
-        check_not_replaced(context, self.pipeline_name)
         approved = ApprovedChange.from_wire({**planned, "decided_by": answer.decided_by})
         self.log.info("Approved by %s", answer.decided_by or "nobody: the time was up")
         # Before anything else is done: a retry finds the answer here, and nowhere else.

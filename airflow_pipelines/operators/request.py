@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import TaskInstanceState
 from airflow.sdk.exceptions import AirflowFailException
 
 if TYPE_CHECKING:
@@ -64,37 +63,6 @@ def check_request(context: Context, operator: ApprovalOperator, fingerprint: str
             "The request that people see was written for another change, and Airflow does not let it be replaced: "
             "start a new DAG run, so that this change is shown"
         )
-
-
-def check_not_replaced(context: Context, pipeline: str) -> None:
-    """Make sure that the same task of another DAG run has not asked about the pipeline since, and waits for an answer.
-
-    :param context: the task's context
-    :param pipeline: the pipeline that was asked about
-    :raises AirflowFailException: a newer request waits; nothing was done
-    """
-    task_instance = context["ti"]
-    own = task_instance.xcom_pull(task_ids=task_instance.task_id, key=REVIEW_KEY, map_indexes=task_instance.map_index)
-    if not own or "asked_at" not in own:
-        return
-    states = task_instance.get_task_states(
-        dag_id=task_instance.dag_id, task_ids=[task_instance.task_id], map_index=task_instance.map_index
-    )
-    for run_id, found in states.items():
-        if run_id == task_instance.run_id or TaskInstanceState.AWAITING_INPUT not in found.values():
-            continue
-        other = task_instance.xcom_pull(
-            task_ids=task_instance.task_id, key=REVIEW_KEY, run_id=run_id, map_indexes=task_instance.map_index
-        )
-        if other and _place(other) == _place(own) and other.get("asked_at", 0) > own["asked_at"]:
-            raise AirflowFailException(
-                f"This request was overtaken: the DAG run {run_id!r} has asked about pipeline {pipeline!r} since, and waits for an "
-                "answer. Nothing was done. Answer that request; or reject it, and start a new DAG run for this change"
-            )
-
-
-def _place(review: Mapping[str, Any]) -> tuple[Any, Any]:
-    return review.get("pipeline"), review.get("pipeline_conn_id")
 
 
 def stored_request_body(context: Context, operator: ApprovalOperator) -> str | None:

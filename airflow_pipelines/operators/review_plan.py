@@ -14,7 +14,7 @@ from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.dag_test import await_answer, end_task_of_dag_test
 from airflow_pipelines.operators.diff import change_fingerprint, review_xcom
-from airflow_pipelines.operators.request import REVIEW_KEY, Answer, check_not_replaced, check_request, write_request
+from airflow_pipelines.operators.request import REVIEW_KEY, Answer, check_request, write_request
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -85,13 +85,10 @@ class ReviewPlanOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
         :param event: the person's answer, as Airflow gives it
         :param shown: the pipeline and the programs that the person saw
         :returns: the XCom
-        :raises AirflowFailException: a newer request waits
         """
         if not shown:
             raise AirflowFailException("The task does not know what was shown any more: start a new DAG run")
         answer = Answer.of(super(ApprovalOperator, self).execute_complete(context, event))
-        if answer.approved:
-            check_not_replaced(context, self.pipeline_name)
         result = {**shown, "approved": answer.approved, "decided_by": answer.decided_by}
         if not answer.approved:
             # The base class ends a rejected task in a way that drops its result, so it is pushed before.

@@ -29,8 +29,6 @@ class Person:
         self.stored: str | None = None
         self.pushed: dict[str, Any] = {}
         self.memory = Memory()
-        self.others: dict[str, tuple[str, Any]] = {}
-        """State and review of the same task in other DAG runs."""
         monkeypatch.setattr(
             "airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **request: self.shown.append(request)
         )
@@ -39,21 +37,10 @@ class Person:
 
         class TaskInstance:
             id = "ti"
-            dag_id, run_id, task_id, map_index = "d", "run 1", "x", -1
 
             @staticmethod
             def xcom_push(key: str, value: Any) -> None:
                 person.pushed[key] = value
-
-            @staticmethod
-            def xcom_pull(task_ids: str, key: str, map_indexes: int, run_id: str = "run 1") -> Any:
-                assert (task_ids, map_indexes) == ("x", -1)
-                return person.pushed.get(key) if run_id == "run 1" else person.others[run_id][1]
-
-            @staticmethod
-            def get_task_states(dag_id: str, task_ids: list[str], map_index: int) -> dict[str, Any]:
-                assert (dag_id, task_ids, map_index) == ("d", ["x"], -1)
-                return {"run 1": {"x": "running"}} | {run: {"x": state} for run, (state, _) in person.others.items()}
 
         self.context: Any = {"task_instance": TaskInstance, "ti": TaskInstance, "task_state_store": self.memory}
 

@@ -159,23 +159,6 @@ def test_a_pipeline_that_moved_is_left_alone(
     assert "approval" not in person.memory
 
 
-def test_a_request_that_a_newer_run_has_asked_again_cannot_be_approved(service: Running, person: Person) -> None:
-    carried = asked(gate(), person)
-    own = person.pushed["review"]
-    newer, older = own | {"asked_at": own["asked_at"] + 1}, own | {"asked_at": own["asked_at"] - 1}
-    person.others = {
-        "answered": ("success", newer),
-        "older": ("awaiting_input", older),
-        "of another pipeline": ("awaiting_input", newer | {"pipeline": "q"}),
-        "newer": ("awaiting_input", newer),
-    }
-    with pytest.raises(AirflowFailException, match=r"overtaken: the DAG run 'newer' has asked about pipeline 'p' since"):
-        gate().execute_complete(person.context, person.answers("Approve"), **carried)
-    assert (service.asked, service.status, "approval" in person.memory) == ([], "Running", False)
-    del person.others["newer"]
-    assert gate().execute_complete(person.context, person.answers("Approve"), **carried)["decision"] == "approved"
-
-
 def test_rows_that_came_in_meanwhile_are_no_move(service: Running, person: Person) -> None:
     carried = asked(gate(), person)
     service.rows = 2000
