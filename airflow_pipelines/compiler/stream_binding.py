@@ -30,11 +30,11 @@ from airflow_pipelines.program.streams import StreamProgram
 from airflow_pipelines.streams.loaded_code import LoadedCodeChangedError, refuse_changed_code
 
 EXECUTION_SECONDS = 90.0
-"""How long the script of a program may take, with all that it imports. Time in which it waits for a processor does not count."""
+"""The time that the script of a program may take, with its imports. Time in which it waits for a processor does not count."""
 GUARD = 36.0
 """It is ended after so many times this limit in any case."""
 LOOK_S = 0.25
-"""How often the process is looked at."""
+"""The time between two looks at the process."""
 MOST_OUTPUT = 20_000
 """So many characters of what a script prints are shown."""
 _ROOT = str(Path(__file__).parents[2])

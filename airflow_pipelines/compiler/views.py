@@ -151,7 +151,7 @@ class ViewCompiler:
         return _PlannerInput(Member(view.name, query, names, compilation.types[view.name]), reads, places)
 
     def _places(self, view: ViewDeclaration, query: Edited) -> Places:
-        """Where the parts of a view's analyzed query stand in the program."""
+        """The places in the program of the parts of a view's analyzed query."""
         return Places(query.text, self._compilation.source, lambda start, end: view.place(*query.origin(start, end)), view.span)
 
     @contextmanager

@@ -25,7 +25,7 @@ _KEY_LENGTH: Final = 60
 _ROW_LENGTH: Final = 200
 _REASON_LENGTH: Final = 400
 _OF_VALUES: Final = (FormatFailure, ValueError, TypeError, ArithmeticError, RecursionError, pa.ArrowException)
-"""What is raised for values that have no counterpart in a format, by formats and the libraries that they write with."""
+"""The errors of values that have no counterpart in a format, of formats and their libraries."""
 T = TypeVar("T")
 Refuse = Callable[[pa.Table, "RowProblem"], pa.Table | None]
 """Called with a change that a target does not take, and why; gives what is to be written in its place, if anything."""
@@ -84,7 +84,7 @@ class LeftOutRows:
         self._listed.clear()
 
     def take(self) -> tuple[list[ConnectorError], int]:
-        """What was left out since this was called last: the newest of it, with its numbers from 0 on, and how much it is."""
+        """Return the newest changes that were left out since the last call, with their numbers from 0 on, and the count of all."""
         found = list(self._listed), self._count
         self.clear()
         return found
@@ -196,7 +196,7 @@ class FittingChanges:
             first += table.num_rows
 
     def count(self) -> int:
-        """How many there are at most."""
+        """Return the number that there are at most."""
         return self._changes.count()
 
     def tables(self) -> Iterator[pa.Table]:
@@ -243,7 +243,7 @@ def key_alone(row: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def _middle(changes: pa.Table) -> int | None:
-    """Where changes can be cut; None for one alone."""
+    """Find the place where changes can be cut; None for one alone."""
     middle = changes.num_rows // 2
     if middle and UPDATE in changes.column_names and changes.column(UPDATE)[middle].as_py():
         # The new row of an update stays with the old one.

@@ -181,7 +181,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What a change of the program would do.
+    """The effects that a change of the program would have.
 
     What is read and dropped is counted in entries of the storage, which are mostly more than the rows that a query counts: a row
     that has changed has several until they are merged, and what a view keeps besides its contents has its own.

@@ -36,7 +36,7 @@ class ErrorList:
         return [error.to_json() for error in self.to_state().kept]
 
     def to_state(self) -> ErrorsState:
-        """What a checkpoint keeps. The connector's own thread may add errors meanwhile."""
+        """Return the part that a checkpoint keeps. The connector's own thread may add errors meanwhile."""
         errors = sorted((error for kept in list(self._kept.values()) for error in list(kept)), key=lambda error: error.timestamp)
         return ErrorsState(self.count, tuple(KeptError(stamp(e.timestamp), e.index, e.tag, e.message) for e in errors))
 

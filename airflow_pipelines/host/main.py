@@ -44,12 +44,12 @@ from airflow_pipelines.settings import Settings
 
 HEARTBEAT_S = 1.0
 STORE_GRACE_S = 90.0
-"""How long a host goes on without reaching the store; the lock on each storage folder keeps a second host out meanwhile."""
+"""The time that a host goes on without reaching the store; the lock on each storage folder keeps a second host out meanwhile."""
 
 LAST_RESORT_S = 20.0
-"""How long a host that nobody wants may take to end in order."""
+"""The time that a host that nobody wants may take to end in order."""
 TELL_S = 5.0
-"""How long a host that leaves at once tries to say so in the store."""
+"""The time for which a host that leaves at once tries to say so in the store."""
 STUCK_S = 120
 """A host whose Python stands still for so long, or whose data plane does not answer, ends by itself if no service has ended it."""
 
@@ -149,7 +149,7 @@ class Host:
         faulthandler.cancel_dump_traceback_later()
 
     def _answers(self, plane: DataPlane) -> bool:
-        """Whether the data plane answers; the heartbeat asks."""
+        """Tell whether the data plane answers; the heartbeat asks."""
         if plane.answers():
             self._last_answer = time.monotonic()
             return True

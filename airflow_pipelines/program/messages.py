@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.places import NOWHERE, Span
 
 SYNTAX_ERROR = "Error parsing SQL"
 """Error type of a text that is not SQL, or of an unknown statement."""
@@ -37,12 +37,8 @@ class ProgramMessage:
         """The message as ``program_error.sql_compilation.messages`` lists it; without a place all positions are 0, and there is a
         field for the file only where it is not the SQL text.
         """
-        span = self.span or Span(0, 0, 0, 0)
         return {
-            "start_line_number": span.start_line,
-            "start_column": span.start_column,
-            "end_line_number": span.end_line,
-            "end_column": span.end_column,
+            **(self.span or NOWHERE).to_wire(),
             "warning": self.warning,
             "error_type": self.error_type,
             "message": self.message,

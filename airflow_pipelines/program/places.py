@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +14,16 @@ class Span:
     start_column: int
     end_line: int
     end_column: int
+
+    def to_wire(self) -> dict[str, int]:
+        """Return the JSON form that messages and reasons have among their fields."""
+        return {
+            "start_line_number": self.start_line,
+            "start_column": self.start_column,
+            "end_line_number": self.end_line,
+            "end_column": self.end_column,
+        }
+
+
+NOWHERE: Final = Span(0, 0, 0, 0)
+"""The place of a message that has none."""

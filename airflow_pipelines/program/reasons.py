@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.places import NOWHERE, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,10 @@ class Reason:
 
     def to_wire(self) -> dict[str, Any]:
         """The JSON form; without a place all positions are 0, as in messages about a program."""
-        span = self.span or Span(0, 0, 0, 0)
         return {
             "message": self.message,
             "expression": self.expression,
-            "start_line_number": span.start_line,
-            "start_column": span.start_column,
-            "end_line_number": span.end_line,
-            "end_column": span.end_column,
+            **(self.span or NOWHERE).to_wire(),
         }
 
 

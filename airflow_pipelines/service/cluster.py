@@ -146,7 +146,7 @@ class ClusterHealth:
 
 
 def _described(hosts: Sequence[HostRecord]) -> str:
-    """Where hosts run."""
+    """The places where hosts run."""
     places = Counter((host.kind, host.machine) for host in hosts)
     texts = [f"{count} {kind} on {machine}" for (kind, machine), count in sorted(places.items(), key=str)]
     return f"Hosts: {', '.join(texts) or 'none'}"

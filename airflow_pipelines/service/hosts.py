@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 CALL_TIMEOUT_S = 30.0
 LOOK_S = 2.0
-"""How often a host is looked at that takes its time with a call."""
+"""The time between two looks at a host that takes its time with a call."""
 UNSTARTED_LIMIT_S = 30.0
 """A host that nobody is starting after this long was never started: its starter died."""
 CLOSED = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)

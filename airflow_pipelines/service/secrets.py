@@ -102,7 +102,7 @@ class PipelineSecrets:
 
 
 def is_secret_variable(name: str, value: Any) -> bool:
-    """Whether an environment variable holds a secret, as far as its name and its value tell.
+    """Tell whether an environment variable holds a secret, as far as its name and its value tell.
 
     :param name: such as ``API_TOKEN``
     :param value: a URL with a password and a private key are secrets under any name

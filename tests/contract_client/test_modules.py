@@ -1,4 +1,4 @@
-"""What users of the foreign package import from its modules is in modules of the same names here."""
+"""Names that users of the foreign package import from its modules are in modules of the same names here."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def become_a_folder(path: Path) -> None:
 
 
 def read_within(folder: Path) -> tuple[Any, ...] | StorageError:
-    """What is in a storage, or what is wrong with it."""
+    """Return the contents of a storage, or the problem that it has."""
     try:
         with within_storage(folder):
             return read_store(folder)

@@ -1,4 +1,4 @@
-"""What the client of an ad-hoc query is told of an error."""
+"""Answers to ad-hoc queries that fail."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from airflow_pipelines.sql.values.durations import microseconds, months
 Now: TypeAlias = Callable[[], int]
 """Gives the time in microseconds since the epoch, as NOW() shows it."""
 IS_DELETE: Final = "is_delete"
-"""What metadata of records say that is known only when they are read: true for one that deletes its row, NULL for others."""
+"""The metadata of records that is known only when they are read: true for one that deletes its row, NULL for others."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MAKE: Final[Mapping[str, Callable[[dt.datetime], Any]]] = {
     "DATE": lambda moment: moment.date(),

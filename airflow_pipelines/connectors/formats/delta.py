@@ -8,6 +8,7 @@ from itertools import count
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_pipelines.connectors.formats.encode import encode_csv, encode_rows
 from airflow_pipelines.connectors.formats.flavors import FORMS
@@ -93,6 +94,20 @@ def csv_changes(changes: pa.Table, delimiter: str = ",", quote: str = '"') -> It
     :returns: one record, with its line end, for each row
     """
     return encode_csv(changes.drop_columns([UPDATE]) if _has_updates(changes) else changes, delimiter, quote)
+
+
+def with_operations(changes: pa.Table) -> tuple[pa.Table, pa.ChunkedArray]:
+    """Find the operation of each change: ``i``, ``d``, or ``u`` for the new row of an update, whose old one is left out.
+
+    :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+    :returns: the changes without the old rows of updates, and their operations
+    """
+    comes = pc.greater(changes.column(WEIGHT), 0)
+    operations = pc.if_else(comes, "i", "d")
+    if not _has_updates(changes):
+        return changes, operations
+    kept = pc.or_(pc.invert(changes.column(UPDATE)), comes)
+    return changes.filter(kept), pc.if_else(changes.column(UPDATE), "u", operations).filter(kept)
 
 
 def _has_updates(changes: pa.Table) -> bool:

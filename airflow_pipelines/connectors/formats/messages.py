@@ -64,7 +64,7 @@ class WrittenMessage:
 
     @property
     def size(self) -> int:
-        """How many bytes its key and its payload have."""
+        """Count the bytes of its key and its payload."""
         return len(self.key or b"") + len(self.value or b"")
 
 

@@ -22,7 +22,7 @@ from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Conflict
 
 RENEW_S = 30.0
-"""How often who waits for a compiler says that it still does."""
+"""The time after which who waits for a compiler says again that it does."""
 CLAIM_LIMIT_S = 4 * RENEW_S
 """A compilation whose claim was not renewed for so long was abandoned by a process that died."""
 

@@ -117,7 +117,7 @@ def is_generator(tree: exp.Expr) -> bool:
 
 
 def is_generator_call(tree: exp.Expr) -> bool:
-    """Whether an expression is a call, without anything around it, that gives several rows."""
+    """Tell whether an expression is a call, without anything around it, that gives several rows."""
     call = tree.this if isinstance(tree, exp.Aliases) else tree
     return function_name(call) in _GENERATORS
 

@@ -1,4 +1,4 @@
-"""Where the parts of a query's tree stand in the text that it was parsed from, and reasons with such places."""
+"""The places of the parts of a query's tree in the text that it was parsed from, and reasons with such places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the parts of a query stand in a program's text.
+    """The places of the parts of a query in a program's text.
 
     :param query: the text that the planner has
     :param source: the program's text

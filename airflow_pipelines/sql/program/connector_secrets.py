@@ -30,12 +30,12 @@ Keep = Callable[[str], str]
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether texts under a name are secrets, such as under ``password`` or ``secret_key``."""
+    """Tell whether texts under a name are secrets, such as under ``password`` or ``secret_key``."""
     return _SECRET_NAME.search(name) is not None
 
 
 def has_password(text: str) -> bool:
-    """Whether there is a password in a URL of a text (``scheme://user:password@host``), and not a reference to one."""
+    """Tell whether there is a password in a URL of a text (``scheme://user:password@host``), and not a reference to one."""
     return any(not _HAS_REFERENCE.search(found[2]) for found in _URL_PASSWORD.finditer(text))
 
 

@@ -80,7 +80,7 @@ _ORDERS: Final = frozenset({TokenType.ASC, TokenType.DESC, TokenType.ROWS, Token
 _BEHIND_OPERAND: Final = _ENDS | _GO_ON | _CLAUSES | _ORDERS | {TokenType.ALIAS}
 
 _BEFORE_ITEM: Final = frozenset({TokenType.COMMA, TokenType.DISTINCT, TokenType.FROM, TokenType.JOIN, TokenType.SELECT})
-"""What stands before an item that may have an alias."""
+"""The tokens before an item that may have an alias."""
 _BEFORE_OPERAND: Final = (
     _OPERATORS - {TokenType.DCOLON, TokenType.DOT}
     | _BEFORE_ITEM
@@ -131,7 +131,7 @@ def _quoted(token: Token) -> Token:
 
 
 def is_hard(token: Token) -> bool:
-    """Whether a token is a word that sqlglot does not take for a name everywhere.
+    """Tell whether a token is a word that sqlglot does not take for a name everywhere.
 
     :param token: the token
     """
@@ -144,7 +144,7 @@ def hard_words() -> frozenset[str]:
 
 
 def may_be_name(token: Token, is_last: bool) -> bool:
-    """Whether whoever wrote a token where the parser stopped may have meant it for a name.
+    """Tell whether whoever wrote a token where the parser stopped may have meant it for a name.
 
     :param token: the token
     :param is_last: whether the statement ends behind it
@@ -181,13 +181,13 @@ def _kind(tokens: Sequence[Token], at: int) -> TokenType:
 
 
 def _goes_on(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a token can only stand behind an operand, so that the one before it is an operand, too."""
+    """Tell whether a token can only stand behind an operand, so that the one before it is an operand, too."""
     kind = _kind(tokens, at)
     return (kind in _OPERATORS or kind in _BEHIND_OPERAND) and _kind(tokens, at + 1) is not TokenType.DOT
 
 
 def _is_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool:
-    """Whether a word where an operand has to begin is the operand."""
+    """Tell whether a word where an operand has to begin is the operand."""
     word, after, next_but_one = (_kind(tokens, place) for place in (at, at + 1, at + 2))
     if word is TokenType.ALL and before is TokenType.GROUP_BY and after is not TokenType.COMMA:
         return False
@@ -212,7 +212,7 @@ def _is_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool:
 
 
 def _begins_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool:
-    """Whether a word may be the beginning of an operand, or stand before one."""
+    """Tell whether a word may be the beginning of an operand, or stand before one."""
     word, after = _kind(tokens, at), _kind(tokens, at + 1)
     if word in {TokenType.ALL, TokenType.DISTINCT}:
         return before in {TokenType.L_PAREN, TokenType.SELECT}
@@ -232,7 +232,7 @@ def _begins_operand(tokens: Sequence[Token], at: int, before: TokenType) -> bool
 
 
 def _is_operand_all_the_same(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a word that may begin an operand is one, since what is behind it goes on with it."""
+    """Tell whether a word that may begin an operand is one, since what is behind it goes on with it."""
     word, after, next_but_one = (_kind(tokens, place) for place in (at, at + 1, at + 2))
     if after is TokenType.L_BRACKET:
         return True
@@ -248,7 +248,7 @@ def _is_operand_all_the_same(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _is_alias(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a word behind an operand or a relation is its alias."""
+    """Tell whether a word behind an operand or a relation is its alias."""
     word, after = _kind(tokens, at), _kind(tokens, at + 1)
     if word in _JOINS and after is TokenType.JOIN:
         return False

@@ -58,7 +58,7 @@ REFUSED = {
     "SELECT {w}.a FROM u JOIN t {w} ON {w}.a = u.a": {"from"},
     "SELECT TRANSFORM(a, {w} -> {w} + 1) FROM t": {"case"},
 }  # fmt: skip
-"""What could be the keyword as well and is refused, other than by Spark."""
+"""Words that could be the keyword as well, and are refused, other than by Spark."""
 
 
 @pytest.fixture(scope="module")

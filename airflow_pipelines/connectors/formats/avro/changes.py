@@ -134,7 +134,7 @@ class AvroEncodings:
 
 
 def _is_narrow(kind: Schema) -> bool:
-    """Whether the integers of a field are of 32 bits."""
+    """Tell whether the integers of a field are of 32 bits."""
     members = kind if isinstance(kind, list) else [kind]
     plain = {member if isinstance(member, str) else member["type"] for member in members if _is_plain(member)}
     return "int" in plain and not plain & {"long", "float", "double"}

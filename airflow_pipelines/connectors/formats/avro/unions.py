@@ -34,7 +34,7 @@ _DECODED: Final[Mapping[tuple[str, str | None], type]] = {
     ("bytes", "decimal"): Decimal,
     ("fixed", "decimal"): Decimal,
 }
-"""What fastavro makes of values that mean something else than their type says."""
+"""The classes of values that fastavro decodes to something else than their type says."""
 _CLASSES: Final[Mapping[str, type]] = {
     "boolean": bool, "int": int, "long": int, "float": float, "double": float, "bytes": bytes, "fixed": bytes, "string": str,
     "enum": str, "array": list, "map": dict, "record": dict, "error": dict,

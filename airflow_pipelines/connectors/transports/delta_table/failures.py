@@ -36,7 +36,7 @@ def is_denied(error: BaseException) -> bool:
 
 
 def is_of_store(error: BaseException) -> bool:
-    """Whether an error is that of the place where the table is, whatever is written."""
+    """Tell whether an error is that of the place where the table is, whatever is written."""
     text = str(error)
     if _REFUSED_ROWS in text:
         # It shows some of them, which may say anything.

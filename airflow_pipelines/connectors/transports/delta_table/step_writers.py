@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.formats.delta import with_operations
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
@@ -53,7 +53,7 @@ class StepWriter(Protocol):
         """
 
     def rows(self, changes: pa.Table) -> pa.Table:
-        """What is to be in the table of some changes.
+        """Make the rows of some changes as the table has them.
 
         :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
         """
@@ -150,10 +150,8 @@ class MergedByKeyWriter(_MergedWriter):
         """One row for each key that changed: the new one, or the old one of a key that has none any more."""
         parts = [self.table_schema.append(pa.field(_ACTION, pa.string())).empty_table()]
         for rows in changes.tables():
-            comes = pc.greater(rows.column(WEIGHT), 0)
-            kept = pc.or_(pc.invert(rows.column(UPDATE)), comes)
-            actions = pc.if_else(rows.column(UPDATE), "u", pc.if_else(comes, "i", "d")).filter(kept)
-            table = table_rows(rows.filter(kept), self._columns, self.table_schema)
+            rows, actions = with_operations(rows)
+            table = table_rows(rows, self._columns, self.table_schema)
             parts.append(table.append_column(_ACTION, actions))
         source = pa.concat_tables(parts)
         if source.num_rows > 1:

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.definition import Encoder
-from airflow_pipelines.connectors.formats.delta import UPDATE
+from airflow_pipelines.connectors.formats.delta import with_operations
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.left_out import LeftOutRows, parts_that_fit, problems_of, records_that_fit
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.schema import RelationSchema
 
 OP_COLUMN: Final = "__op"
@@ -186,12 +184,7 @@ class _ParquetFile:
             self.size += plain.nbytes
 
     def _plain(self, changes: pa.Table) -> pa.Table:
-        comes = pc.greater(changes.column(WEIGHT), 0)
-        ops = pc.if_else(comes, "i", "d")
-        if UPDATE in changes.column_names:
-            kept = pc.or_(pc.invert(changes.column(UPDATE)), comes)
-            ops = pc.if_else(changes.column(UPDATE), "u", ops).filter(kept)
-            changes = changes.filter(kept)
+        changes, ops = with_operations(changes)
         plain = table_rows(changes, self._columns, self._schema)
         return plain.append_column(OP_COLUMN, ops)
 

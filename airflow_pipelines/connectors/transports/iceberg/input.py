@@ -122,7 +122,7 @@ class IcebergInput:
         return self._lag
 
     def gauges(self) -> Mapping[str, int]:
-        """How far the input is: reading its snapshot, following the table, or at its end."""
+        """The progress of the input: reading its snapshot, following the table, or at its end."""
         if self._place.whole and not self._place.done:
             return {"iceberg_phase": _LOADING}
         return {"iceberg_phase": _COMPLETED if self._options.mode is IcebergMode.SNAPSHOT else _FOLLOWING}

@@ -366,7 +366,7 @@ class TransactionalKafkaOutput(KafkaOutput):
         return written
 
     def _has_too_large(self) -> bool:
-        """Whether a transaction fails because of a record that is too large: the client says at first only that it fails."""
+        """Tell whether a transaction fails because of a record that is too large: the client says at first only that it fails."""
         producer = self._producer
         if producer is not None:
             with suppress(KafkaException, SystemError):

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.formats.delta import UPDATE
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.connectors.formats.delta import with_operations
 
 
 class ChangeLog:
@@ -42,13 +40,8 @@ class ChangeLog:
         :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
         :param first: the number of the first change
         """
-        comes = pc.greater(changes.column(WEIGHT), 0)
-        ops = pc.if_else(comes, "i", "d")
-        if UPDATE in changes.column_names:
-            # Whoever has the key needs the new row only.
-            kept = pc.or_(pc.invert(changes.column(UPDATE)), comes)
-            ops = pc.if_else(changes.column(UPDATE), "u", ops).filter(kept)
-            changes = changes.filter(kept)
+        # Whoever has the key needs the new row of an update only.
+        changes, ops = with_operations(changes)
         numbers = pa.array(np.arange(first, first + changes.num_rows))
         return pa.Table.from_arrays([*self._as_rows(changes).columns, ops, numbers], schema=self.table_schema)
 

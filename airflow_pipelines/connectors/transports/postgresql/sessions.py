@@ -111,7 +111,7 @@ class Sessions:
         return f"{self._transport}: {doing} ({self.server}): {self.reason(error)}"
 
     def reason(self, error: psycopg.Error) -> str:
-        """What the server says, without the password, and what to do.
+        """Tell in words, without the password, what the server says and what to do.
 
         :param error: what the client library raised
         """
@@ -176,7 +176,7 @@ def is_transient(error: psycopg.Error) -> bool:
 
 
 def is_of_rows(error: psycopg.Error) -> bool:
-    """Whether an error is that of a row, so that the server takes the others.
+    """Tell whether an error is that of a row, so that the server takes the others.
 
     :param error: what the client library raised
     """
@@ -184,7 +184,7 @@ def is_of_rows(error: psycopg.Error) -> bool:
 
 
 def may_pass_after_others(error: psycopg.Error) -> bool:
-    """Whether the server may take the row after others were written: a key that another has or does not have yet, or a trigger.
+    """Tell whether the server may take the row after others: a key that another has or does not have yet, or a trigger.
 
     :param error: one that :func:`is_of_rows`
     """

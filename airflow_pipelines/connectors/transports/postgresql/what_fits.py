@@ -15,7 +15,7 @@ from airflow_pipelines.engine.arrow import WEIGHT
 
 _ROUNDS: Final = 5
 _MOST_AGAIN: Final = 10_000
-"""So many changes are kept to be tried again."""
+"""The number of changes that are kept to be tried again."""
 Put: TypeAlias = Callable[[pa.Table], tuple[int, int]]
 """Writes changes, or raises :class:`RowProblem` and writes nothing of them; gives how many they were, and how many bytes."""
 

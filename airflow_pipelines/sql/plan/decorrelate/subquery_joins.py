@@ -74,7 +74,7 @@ class SubqueryJoins:
         return column((self.join(node), "there"))
 
     def has_row(self, values: Sequence[exp.Expr], node: Linear) -> exp.Expr:
-        """Whether constants are a row of a node, as a column of a source of one row. NULL equals nothing."""
+        """Tell whether constants are a row of a node, as a column of a source of one row. NULL equals nothing."""
         alias = self.builder.name("i")
         equal = exp.and_(*equalities(values, [column((alias, name)) for name in node.columns]), copy=True)
         there = exp.GT(this=exp.CountIf(this=equal), expression=exp.Literal.number(0))

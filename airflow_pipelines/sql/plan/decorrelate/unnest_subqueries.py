@@ -208,7 +208,7 @@ class _Unnesting(SubqueryJoins):
         return tree if subquery not in list(tree.walk()) else substitute(tree, {subquery: self._in_value(subquery, query)})
 
     def _is_missing(self, left: exp.Expr, node: Linear, there: exp.Expr) -> exp.Expr:
-        """Whether a value is surely not among the rows of a node of one column, as NOT IN has it.
+        """Tell whether a value is surely not among the rows of a node of one column, as NOT IN has it.
 
         :param there: whether it is among them, where NULL equals nothing
         """
@@ -330,5 +330,5 @@ class _Unnesting(SubqueryJoins):
 
 
 def _are_constants(values: Sequence[exp.Expr]) -> bool:
-    """Whether values are the same for all rows."""
+    """Tell whether values are the same for all rows."""
     return not any(value.find(exp.Column) for value in values)

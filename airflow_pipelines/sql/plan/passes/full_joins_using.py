@@ -16,7 +16,7 @@ from airflow_pipelines.sql.plan.sources import own_sources
 
 @dataclass(slots=True)
 class SharedColumns:
-    """What USING and NATURAL have made of the columns of some joins of one SELECT.
+    """The columns that USING and NATURAL have made in some joins of one SELECT.
 
     :param number: how many of its joins these are
     :param columns: the shared columns by their names

@@ -33,14 +33,14 @@ def lateral_generators(tree: exp.Expr, builder: Builder) -> exp.Expr:
 
 
 def _is_plain(select: exp.Select) -> bool:
-    """Whether the SELECT list is evaluated for each row of FROM."""
+    """Tell whether the SELECT list is evaluated for each row of FROM."""
     if select.args.get("from_") is None or any(select.args.get(part) for part in ("group", "having", "qualify", "windows")):
         return False
     return not any(item.find(exp.Window) or any(aggregate_calls(item)) for item in select.expressions)
 
 
 def _has_no_other_star(select: exp.Select, item: exp.Expr) -> bool:
-    """Whether ``*`` is not in the SELECT list, or once, before the generator: it is going to have the columns of LATERAL VIEW."""
+    """Tell whether ``*`` is not in the SELECT list, or once before the generator: it will have the columns of LATERAL VIEW."""
     stars = [at for at, found in enumerate(select.expressions) if isinstance(found, exp.Star)]
     return not stars or (len(stars) == 1 and select.expressions[stars[0] + 1 :][:1] == [item])
 

@@ -24,7 +24,7 @@ def name_struct_fields(tree: exp.Expr, _builder: Builder) -> exp.Expr:
 
 
 def _is_struct(node: exp.Expr) -> bool:
-    """Whether an expression makes a struct. Other rows in parentheses are compared as a whole, or list values or columns."""
+    """Tell whether an expression makes a struct. Other rows in parentheses are compared as a whole, or list values or columns."""
     if isinstance(node, exp.Tuple):
         return isinstance(node.parent, exp.Func | exp.Alias) and not isinstance(node.parent, exp.Any | exp.PivotAlias)
     return function_name(node) == "struct"

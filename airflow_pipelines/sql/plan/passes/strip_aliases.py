@@ -24,5 +24,5 @@ def strip_aliases(tree: exp.Expr, _builder: Builder) -> exp.Expr:
 
 
 def _repeats(item: exp.Expr) -> bool:
-    """Whether an item of a SELECT list is a column with its own name as an alias."""
+    """Tell whether an item of a SELECT list is a column with its own name as an alias."""
     return isinstance(item, exp.Alias) and isinstance(item.this, exp.Column) and bool(item.this.name == item.alias)
