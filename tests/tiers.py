@@ -184,10 +184,15 @@ def share_files(files: set[str], seconds: Mapping[str, float], count: int) -> li
 
 
 def _describe_test(item: pytest.Item) -> CollectedTest:
-    """Find the tier of a test. A marker ``core`` with ids, ``@pytest.mark.core("a-b", "c")``, is for these cases only."""
+    """Find the tier of a test.
+
+    A marker ``core`` with ids, ``@pytest.mark.core("a-b", "c")``, is for these cases only. The marker of a test goes before that of
+    its file, and so does ``rest``.
+    """
     case = item.nodeid.partition("[")[2].removesuffix("]")
     markers = list(item.iter_markers("core"))
-    core = next((marker for marker in markers if not marker.args or case in marker.args), None)
+    closest = item.get_closest_marker("core") if item.get_closest_marker("rest") is None else None
+    core = closest if closest and (not closest.args or case in closest.args) else None
     tier = Tier.FAST if not is_slow(item) else Tier.CORE if core else Tier.REST
     item.user_properties.append(("tier", str(tier)))
     return CollectedTest(

@@ -164,7 +164,6 @@ def test_a_stream_program_is_added_to_and_removed_from_a_pipeline(embedded_clien
     assert list(pipeline.query("select count(*) as n from visits")) == [{"n": 3}]
 
 
-@pytest.mark.core(slow_because="a pipeline fails and starts again in several ways")
 def test_a_function_that_fails_takes_nothing_along(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = _made(embedded_client, pipeline_name)
     pipeline.start(timeout_s=120)

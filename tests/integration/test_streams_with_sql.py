@@ -52,6 +52,7 @@ def test_windows_stand_between_two_views(embedded_client: PipelineClient, pipeli
     _becomes(pipeline, query, [*first, {"country": "NL", "hour": 2, "revenue": Decimal("99.00"), "orders": 1}])
 
 
+@pytest.mark.rest
 def test_a_relation_loses_what_the_view_no_longer_asks_for(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = _example(embedded_client, pipeline_name, "stock_with_sql")
     query = "select product, to_buy from purchases order by product"
@@ -121,7 +122,7 @@ def shop(database: Database, password_user: str) -> Engine:
     return owner
 
 
-@pytest.mark.core(slow_because="a pipeline between two tables of a database")
+@pytest.mark.rest
 def test_a_database_is_read_and_written_with_a_password_that_is_in_no_program(
     embedded_client: PipelineClient, pipeline_name: str, shop: Engine
 ) -> None:

@@ -104,6 +104,7 @@ def marking_failed(dag: DAG) -> Callable[[], Any]:
     return mark
 
 
+@pytest.mark.core("batch_stopped")
 @BOTH
 def test_a_block_that_succeeds(dag: DAG, batch: Batch) -> None:
     state, tasks = carried_out(dag)
@@ -111,6 +112,7 @@ def test_a_block_that_succeeds(dag: DAG, batch: Batch) -> None:
     assert batch.status == (None if dag is dags.deleted else "Stopped")
 
 
+@pytest.mark.core("select 1-refused-ask-batch_stopped", "select 2-offending-check-batch_deleted")
 @BOTH
 @pytest.mark.parametrize(
     ("sql", "answer", "failed"), [("select 1", refused, "ask"), ("select 2", offending, "check"), ("select 3", refused, "report")]
@@ -122,6 +124,7 @@ def test_a_block_with_a_failed_task(dag: DAG, batch: Batch, sql: str, answer: Ca
     assert batch.status == (None if dag is dags.deleted else "Stopped")
 
 
+@pytest.mark.core("batch_deleted")
 @BOTH
 def test_a_run_that_is_marked_failed(dag: DAG, batch: Batch) -> None:
     batch.found["select 1"] = marking_failed(dag)
@@ -130,6 +133,7 @@ def test_a_run_that_is_marked_failed(dag: DAG, batch: Batch) -> None:
     assert state == "failed"
 
 
+@pytest.mark.rest
 def test_a_run_that_is_marked_failed_before_the_block_has_begun(batch: Batch) -> None:
     batch.found["select 0"] = marking_failed(dags.after_another)
     state, tasks = carried_out(dags.after_another)
@@ -137,6 +141,7 @@ def test_a_run_that_is_marked_failed_before_the_block_has_begun(batch: Batch) ->
     assert state == "failed"
 
 
+@pytest.mark.core("batch_stopped")
 @BOTH
 def test_a_set_up_that_fails(dag: DAG, batch: Batch) -> None:
     batch.scripted.answers["POST", "start"] = refused
@@ -144,6 +149,7 @@ def test_a_set_up_that_fails(dag: DAG, batch: Batch) -> None:
     assert (state, tasks["start"], tasks["check"]) == ("failed", "failed", "upstream_failed")
 
 
+@pytest.mark.core("batch_deleted")
 @BOTH
 def test_a_tear_down_that_fails(dag: DAG, batch: Batch) -> None:
     batch.scripted.answers["POST", "stop"] = refused

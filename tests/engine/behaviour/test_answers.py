@@ -211,7 +211,6 @@ def _view(circuit: Circuit, name: str) -> Counter[tuple[Any, ...]]:
     return Counter(comparable(tuple(row)) for row in circuit.relation(name).collect())
 
 
-@pytest.mark.core("chosen", slow_because="all ways to ask for many views")
 @pytest.mark.parametrize("kind", QUERIES)
 def test_all_ways_to_ask_agree_after_every_step(sessions: SparkSessions, kind: str) -> None:
     answers = Answers(sessions, QUERIES[kind])

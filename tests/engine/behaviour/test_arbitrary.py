@@ -82,7 +82,6 @@ def _created(names: list[str]) -> str:
     return TABLES + "\n".join(f"create view {name} as {VIEWS[name]};" for name in names)
 
 
-@pytest.mark.core("auto", slow_because="many views, each compared with Spark's batch answer")
 @pytest.mark.parametrize("strategy", ["auto", "full"])
 def test_what_follows_from_the_rows(sessions: SparkSessions, strategy: str) -> None:
     compared = Compared(_created(list(VIEWS)), sessions, {"t": _t, "u": _u}, strategy=strategy)

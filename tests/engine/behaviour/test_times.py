@@ -36,7 +36,6 @@ create table s (name varchar, starts time);
 TIMES = (*(datetime.time(*parts) for parts in ((), (12,), (6, 0, 0, 1), (23, 59, 59, 999999), (9, 30))), None)
 
 
-@pytest.mark.core(slow_because="many views, each compared with Spark's batch answer")
 def test_views_over_times_are_sparks_answer_by_their_deltas(sessions: SparkSessions) -> None:
     rows = {
         "t": lambda r: (r.randrange(6), r.randrange(3), r.choice(TIMES)),

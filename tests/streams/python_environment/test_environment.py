@@ -103,7 +103,7 @@ def test_requirements_are_installed_once_next_to_this_project(tmp_path: Path) ->
     assert len(list((tmp_path / "cache").glob(_ENVIRONMENTS))) == 1
 
 
-@pytest.mark.core(slow_because="an environment is made")
+@pytest.mark.rest
 @pytest.mark.processes
 def test_a_requirement_comes_before_a_package_of_this_project(tmp_path: Path) -> None:
     wheel(tmp_path / "packages", "tenacity", "99.0")
@@ -114,6 +114,7 @@ def test_a_requirement_comes_before_a_package_of_this_project(tmp_path: Path) ->
     assert _run(made.executable, "import tenacity; print(hasattr(tenacity, 'VERSION'))") == "False"
 
 
+@pytest.mark.rest
 @pytest.mark.processes
 def test_a_requirement_that_cannot_be_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel(tmp_path / "packages", "required_by_a_test", "1.0")
@@ -188,6 +189,7 @@ def _wait_for_build(folder: Path, process: subprocess.Popen[str]) -> int:
     return int((folder / "builds").read_text().splitlines()[0])
 
 
+@pytest.mark.rest
 @pytest.mark.processes
 def test_two_processes_at_once_make_one_environment(tmp_path: Path) -> None:
     _source_package(tmp_path)
@@ -198,6 +200,7 @@ def test_two_processes_at_once_make_one_environment(tmp_path: Path) -> None:
     assert len((tmp_path / "builds").read_text().splitlines()) == 1
 
 
+@pytest.mark.rest
 @pytest.mark.processes
 def test_one_that_is_killed_leaves_no_environment(tmp_path: Path) -> None:
     _source_package(tmp_path)

@@ -71,6 +71,7 @@ def test_an_empty_collection_tells_its_split_and_its_end(start: Start) -> None:
     assert (received.number_of_splits, received.by_split, received.ended) == (1, {}, [0])
 
 
+@pytest.mark.rest
 def test_a_source_without_splits_has_ended(start: Start) -> None:
     process = start(lambda env: env.from_source(Lists(()), _NONE, "l").uid("l").print())
     received = receive_all(process, "l")
@@ -96,6 +97,7 @@ def test_splits_are_read_in_turn(start: Start) -> None:
     assert max(counts) - min(counts) <= 1000
 
 
+@pytest.mark.rest
 def test_lines_of_files(start: Start, tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / name).write_text("".join(f"{name}{number}\n" for number in range(5000)))
@@ -103,6 +105,7 @@ def test_lines_of_files(start: Start, tmp_path: Path) -> None:
     assert received.by_split[0] == [f"{name}{number}" for name in "ab" for number in range(5000)]
 
 
+@pytest.mark.rest
 def test_a_folder_that_is_monitored(start: Start, tmp_path: Path) -> None:
     (tmp_path / "1").write_text("one\n")
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
@@ -123,6 +126,7 @@ def test_a_folder_that_is_monitored(start: Start, tmp_path: Path) -> None:
     assert receive(again, lambda received: received.number == 1).all == ["three"]
 
 
+@pytest.mark.rest
 def test_a_source_function_with_timestamps(start: Start) -> None:
     received = receive_all(start(lambda env: env.add_source(Counting(5000)).uid("s").print()), "s")
     assert received.by_split == {0: list(range(1, 5001))}
@@ -153,6 +157,7 @@ def _of_every_kind(env: StreamExecutionEnvironment, folder: Path) -> None:
     env.from_source(_database(folder.parent), _NONE, "database").set_parallelism(2).uid("database").print()
 
 
+@pytest.mark.core("files", "lists")
 @pytest.mark.parametrize("uid", ["collection", "numbers", "function", "files", "lists", "database"])
 def test_a_killed_process_goes_on_from_the_last_position(start: Start, tmp_path: Path, uid: str) -> None:
     folder = tmp_path / "files"
@@ -179,6 +184,7 @@ def test_a_killed_process_goes_on_from_the_last_position(start: Start, tmp_path:
     assert received.number_of_splits == whole.number_of_splits
 
 
+@pytest.mark.rest
 def test_one_that_has_ended_stays_so(start: Start) -> None:
     process = start(_numbers)
     received = receive_all(process, "n")
@@ -227,6 +233,7 @@ def test_it_is_read_only_as_far_as_it_is_asked(start: Start, tmp_path: Path) -> 
     assert int((tmp_path / "given").read_text()) <= received.number + 1
 
 
+@pytest.mark.rest
 def test_large_elements_come_in_small_messages(start: Start) -> None:
     values = [f"{number} " + "x" * 100_000 for number in range(600)]
     process = start(lambda env: env.from_collection(values).uid("c").print())
@@ -267,6 +274,7 @@ def test_a_commit_reaches_the_function_and_so_does_the_end(start: Start, tmp_pat
     assert not process.is_alive
 
 
+@pytest.mark.rest
 def test_a_commit_reaches_a_source_that_has_ended(start: Start, lines: list[str]) -> None:
     process = start(lambda env: env.from_source(Lists(((1, 2),), "commit"), _NONE, "l").uid("l").print())
     client = process.source("l")
@@ -280,6 +288,7 @@ def test_a_commit_reaches_a_source_that_has_ended(start: Start, lines: list[str]
         time.sleep(0.01)
 
 
+@pytest.mark.core("poll")
 @pytest.mark.parametrize("where", ["splits", "open", "poll", "position"])
 def test_an_error_of_a_source_is_told_with_its_place(start: Start, where: str) -> None:
     process = start(lambda env: env.from_source(Lists(((1, 2),), where), _NONE, "the lists").uid("l").print())
@@ -318,6 +327,7 @@ def test_one_that_fails_leaves_the_others_alone(start: Start) -> None:
     assert receive_all(process, "c").all == [1, 2]
 
 
+@pytest.mark.rest
 def test_an_element_that_cannot_travel_is_named(start: Start) -> None:
     process = start(lambda env: env.add_source(Waiting([{"a": 1}, {"lock": _Unpicklable()}])).uid("s").print())
     client = process.source("s")
@@ -334,6 +344,7 @@ class _Unpicklable:
         return _Unpicklable, ()
 
 
+@pytest.mark.rest
 def test_a_position_that_has_no_bytes_is_named(start: Start) -> None:
     process = start(lambda env: env.from_source(Lists(((1, 2),), "lock"), _NONE, "l").uid("l").print())
     client = process.source("l")
@@ -342,6 +353,7 @@ def test_a_position_that_has_no_bytes_is_named(start: Start) -> None:
         receive(client, lambda _: False)
 
 
+@pytest.mark.rest
 def test_the_position_of_another_kind_of_source_is_refused(start: Start) -> None:
     position = receive_all(start(lambda env: env.from_collection([1]).uid("x").print()), "x").position
     process = start(lambda env: env.add_source(Counting(3)).uid("x").print())
@@ -351,6 +363,7 @@ def test_the_position_of_another_kind_of_source_is_refused(start: Start) -> None
         receive(client, lambda _: False)
 
 
+@pytest.mark.core("-cannot be read")
 @pytest.mark.parametrize(("position", "message"), [(b"", "cannot be read"), (pickle.dumps((99,)), "form 99")])
 def test_a_position_that_cannot_be_read_is_refused(start: Start, position: bytes, message: str) -> None:
     process = start(lambda env: env.from_collection([1]).uid("x").print())
@@ -360,6 +373,7 @@ def test_a_position_that_cannot_be_read_is_refused(start: Start, position: bytes
         receive(client, lambda _: False)
 
 
+@pytest.mark.rest
 def test_a_source_that_the_program_does_not_have(start: Start) -> None:
     process = start(lambda env: env.from_collection([1]).uid("x").print())
     client = process.source("y")
@@ -418,6 +432,7 @@ class _Printing(Counting):
         yield from super().run(ctx)
 
 
+@pytest.mark.rest
 def test_what_the_program_prints_is_heard(start: Start, lines: list[str]) -> None:
     receive_all(start(lambda env: env.add_source(_Printing(2)).uid("s").print()), "s")
     end = time.monotonic() + LIMIT
@@ -426,6 +441,7 @@ def test_what_the_program_prints_is_heard(start: Start, lines: list[str]) -> Non
         time.sleep(0.01)
 
 
+@pytest.mark.rest
 def test_the_splits_are_the_first_message(start: Start) -> None:
     process = start(_numbers)
     client = process.source("n")

@@ -87,6 +87,7 @@ def talk(value):
     return value
 
 
+@pytest.mark.rest
 def test_lines_come_while_the_program_runs_with_the_names_of_their_streams(open_process):
     lines = []
     worker = open_process(calling(talk), lines)
@@ -102,6 +103,7 @@ def chatter(value):
     return value
 
 
+@pytest.mark.rest
 def test_a_program_that_prints_a_lot_goes_on(open_process):
     lines = []
     worker = open_process(calling(chatter), lines)
@@ -116,6 +118,7 @@ def close_streams(value):
     return value
 
 
+@pytest.mark.rest
 def test_a_program_that_closes_its_streams_goes_on(open_process):
     worker = open_process(calling(close_streams))
     assert rows(worker.step(1, [splits(1), elements([1])])) == [("1",)]
@@ -126,6 +129,7 @@ def leave(value):
     sys.exit(value)
 
 
+@pytest.mark.rest
 def test_sys_exit_is_a_failure_of_the_function_that_calls_it(open_process):
     worker = open_process(calling(leave))
     with pytest.raises(ProgramFailedError, match=r"SystemExit: .*sys\.exit\(3\)") as failed:
@@ -382,6 +386,7 @@ def test_pages_that_cannot_be_read_to_their_end_do_not_leave_a_process_that_wait
     worker.close()
 
 
+@pytest.mark.rest
 def test_many_pages_are_not_all_in_memory(open_process):
     """64 MB of pages, of which 4 MB may be in memory."""
     bound, kept = counting(page_memory=4 * 1024 * 1024), Kept()
@@ -415,6 +420,7 @@ def test_many_pages_are_not_all_in_memory(open_process):
     assert changes.gone == []
 
 
+@pytest.mark.rest
 def test_changes_come_in_parts_however_many_there_are(open_process):
     """20 MB of state in messages of at most 4 MiB."""
     worker = open_process(program(source(environment()).key_by(lambda value: value).process(Fill()).uid("fill")))
@@ -435,6 +441,7 @@ def test_changes_come_in_parts_however_many_there_are(open_process):
     assert rows(again.step(2, [elements([7])])) == [("2",)]
 
 
+@pytest.mark.rest
 def test_changes_that_cannot_be_taken_do_not_leave_a_process_that_sends(open_process):
     def broken(_):
         raise OSError("the disk is full")

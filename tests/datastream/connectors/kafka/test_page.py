@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "kafka.md"
 
 
-@pytest.mark.core
 @pytest.mark.processes
 def test_the_program_of_the_page_counts_visits(kafka: Kafka, tmp_path: Path) -> None:
     (text,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
