@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -78,6 +79,8 @@ class Bounds:
             if greatest is None:
                 continue
             reached = _less(greatest, bound)
+            if reached is None:
+                continue
             known = after.setdefault(column.relation, {})
             old = known.get(column.column)
             if old is None or order(scalar(old, greatest.type)) < order(reached):
@@ -100,7 +103,18 @@ def _greatest(delta: Batch, column: str) -> pa.Scalar | None:
     return max(found, key=order, default=None)
 
 
-def _less(greatest: pa.Scalar, bound: Any) -> pa.Scalar:
+def _less(greatest: pa.Scalar, bound: Any) -> pa.Scalar | None:
+    """A value less a bound; None where the type has no value that low, so that no row can be below it."""
+    if pa.types.is_floating(greatest.type) and math.isnan(greatest.as_py()):
+        # Arrow passes over NaN as long as there is anything else.
+        return None
+    try:
+        return _difference(greatest, bound)
+    except (OverflowError, pa.ArrowInvalid):
+        return None
+
+
+def _difference(greatest: pa.Scalar, bound: Any) -> pa.Scalar:
     value = greatest.as_py()
     if isinstance(bound, datetime.timedelta):
         if isinstance(value, datetime.datetime):
