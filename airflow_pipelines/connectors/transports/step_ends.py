@@ -93,13 +93,18 @@ class StepEnds:
             self._file.write(f"{step} {end}\n".encode())
             os.fsync(self._file.fileno())
 
-    def rewind(self, step: int) -> bool:
-        """Forget the steps after ``step``; False, and nothing is forgotten, when it is not known where that ended."""
-        kept = [entry for entry in self._ends if entry[0] <= step]
-        if kept:
-            self._ends = kept
-            self._rewrite()
-        return bool(kept)
+    def last_of(self, step: int) -> tuple[int, int] | None:
+        """Find where the file ended after a step.
+
+        :param step: its number
+        :returns: the newest step up to it that wrote something, and the length after that; None where that is not known any more
+        """
+        return next((entry for entry in reversed(self._ends) if entry[0] <= step), None)
+
+    def rewind(self, step: int) -> None:
+        """Forget the steps after ``step``; where the file ended after it is known."""
+        self._ends = [entry for entry in self._ends if entry[0] <= step]
+        self._rewrite()
 
     def close(self) -> None:
         """Let go of the file."""

@@ -67,7 +67,7 @@ class FileOutput:
     def open(self, resumed: bool) -> None:
         """Start a new file, or go on with the one that is there when ``resumed``, without what a crash left unfinished.
 
-        :raises ConnectorFailure: when the file cannot be written, another output writes it, or it is not as it was left
+        :raises ConnectorFailure: when the file cannot be written, another output writes it, or it is gone
         :raises OvertakenError: when a later run of the pipeline writes it
         """
         self._check_newest()
@@ -123,8 +123,8 @@ class FileOutput:
     def _begin(self, file: io.FileIO, resumed: bool, known: bool) -> None:
         size = os.fstat(file.fileno()).st_size
         if known:
-            self._check_size(size)
-            file.truncate(self._ends.end)
+            # A file that is shorter may be gone on with from an earlier step; the rewind to it, or the next write, looks.
+            file.truncate(min(size, self._ends.end))
             return
         if resumed and size:
             raise self._failure(
@@ -134,9 +134,9 @@ class FileOutput:
         file.truncate(0)
         self._ends.begin(-1, 0)
 
-    def _check_size(self, size: int) -> None:
-        if size < self._ends.end:
-            raise self._failure(f"it has {size} bytes and had {self._ends.end} after step {self._ends.step}. {_ANEW}")
+    def _check_size(self, size: int, step: int, end: int) -> None:
+        if size < end:
+            raise self._failure(f"it has {size} bytes and had {end} after step {step}. {_ANEW}")
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Append a step's changes, in place of what was written for this or a later step before.
@@ -193,7 +193,7 @@ class FileOutput:
             raise self._failure(f"somebody deleted the file, which had {self._ends.end} bytes. {_ANEW}") from None
         if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
             raise self._failure(f"somebody replaced the file by another. {_ANEW}")
-        self._check_size(ours.st_size)
+        self._check_size(ours.st_size, self._ends.step, self._ends.end)
         if ours.st_size > self._ends.end:
             logger.warning("file_output %s: %d bytes that others added are taken back", self._path, ours.st_size - self._ends.end)
             self._check_newest()
@@ -202,15 +202,18 @@ class FileOutput:
     def rewind(self, step: int) -> None:
         """Take back what was written after ``step``.
 
-        :raises ConnectorFailure: when that is too long ago to be known
+        :raises ConnectorFailure: when that is too long ago to be known, or the file is shorter than it was then
         :raises OvertakenError: when a later run of the pipeline writes the file
         """
         file = self._opened()
         self._check_newest()
-        if not self._ends.rewind(step):
+        last = self._ends.last_of(step)
+        if last is None:
             raise self._failure(
                 f"the pipeline's storage no longer says where step {step} ended. Move the file away to start a new one."
             )
+        self._check_size(os.fstat(file.fileno()).st_size, *last)
+        self._ends.rewind(step)
         file.truncate(self._ends.end)
 
     def close(self) -> None:

@@ -196,10 +196,34 @@ def test_what_others_do_to_a_file_is_noticed_by_the_next_start(tmp_path: Path, h
     sink.close()
     harmed(path, harm)
     with pytest.raises(ConnectorFailure, match=says):
-        output(path, resumed=True)
+        output(path, resumed=True).rewind(1)
     sink = output(path)
     sink.write(1, delta((1, "x", 1)))
     assert ids(path) == [1]
+
+
+def test_a_file_that_was_cut_goes_on_from_a_step_that_it_still_has(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    sink = output(path)
+    lengths = {}
+    for step in (1, 3, 4):
+        sink.write(step, delta((step, "x", 1)))
+        lengths[step] = path.stat().st_size
+    with path.open("r+") as file:
+        file.truncate(lengths[1] + 7)
+    with pytest.raises(ConnectorFailure, match=rf"it has {lengths[1] + 7} bytes and had {lengths[4]} after step 4"):
+        sink.write(5, delta((5, "x", 1)))
+    sink.close()
+    for newest in (4, 3):
+        again = output(path, resumed=True)
+        with pytest.raises(ConnectorFailure, match=rf"it has {lengths[1] + 7} bytes and had {lengths[newest]} after step {newest}"):
+            again.rewind(newest)
+        again.close()
+    again = output(path, resumed=True)
+    again.rewind(2)
+    assert ids(path) == [1]
+    again.write(3, delta((30, "x", 1)))
+    assert ids(path) == [1, 30]
 
 
 def harmed(path: Path, harm: str) -> None:
