@@ -8,7 +8,7 @@ from typing import Final
 FIRST_S: Final = 0.5
 LONGEST_S: Final = 30.0
 _SPREAD: Final = 0.2
-"""By which part waits differ, so that not all connectors of a server that comes back ask it at once."""
+"""By which part waits may be shorter, so that not all connectors of a server that comes back ask it at once."""
 
 
 class BackOff:
@@ -23,7 +23,7 @@ class BackOff:
         # Far beyond the longest wait the power is too large for a float.
         wait = min(FIRST_S * 2.0 ** min(self.failures, 16), LONGEST_S)
         self.failures += 1
-        return wait * (1 + _SPREAD * (random.random() - 0.5))  # noqa: S311  spreads load, keeps no secret
+        return wait * (1 - _SPREAD * random.random())  # noqa: S311  spreads load, keeps no secret
 
     def reset(self) -> None:
         """It has worked."""

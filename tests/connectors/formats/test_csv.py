@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from airflow_pipelines.connectors.formats import csv
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.engine.changes import OP
@@ -128,6 +129,17 @@ def test_a_prefix_keeps_unfinished_records() -> None:
         assert first.num_errors == rest.num_errors == 0
         assert [row["class"] for row in rows(first) + rows(rest)] == ["a\r\nb", 'c "\n,']
         assert rest.next_index == 5
+
+
+def test_a_quote_that_is_not_closed_holds_up_a_prefix_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv, "_LONGEST_RECORD", 40)
+    text = b'1,a,1,\n2,"b,1,\n' + b"".join(b"%d,c,1,\n" % number for number in (3, 4, 5, 6, 7))
+    parser = CsvParser(GRADES)
+    waits = parser.parse_prefix(text[:40], 0)
+    assert ([row["student_id"] for row in rows(waits)], waits.num_errors, waits.consumed) == ([1], 0, 7)
+    mistake = parser.parse_prefix(text[7:], waits.next_index)
+    assert [row["student_id"] for row in rows(mistake)] == [3, 4, 5, 6, 7]
+    assert [(error.index, "never closed" in error.message) for error in mistake.errors] == [(2, True)]
 
 
 def test_nested_values_are_json() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime as dt
 import gzip
 import json
 import os
 import threading
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from pyarrow import orc
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport, Lagging
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
-from airflow_pipelines.connectors.transports.files import readers
+from airflow_pipelines.connectors.transports.files import file_set_input, readers, store
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
@@ -122,7 +124,12 @@ def test_error_lines_are_those_of_the_file_after_a_resume(tmp_path: Path) -> Non
 def test_glob(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv", "c.txt"):
         (tmp_path / name).write_text(f"{ord(name[0])},x,1,\n")
+    deeper = tmp_path / "x" / "y"
+    deeper.mkdir(parents=True)
+    (deeper / "z.csv").write_text("122,x,1,\n")
     assert ids(*read_all(file_input(tmp_path / "*.csv"))) == [97, 98]
+    assert ids(*read_all(file_input(tmp_path / "**" / "*.csv"))) == [97, 98, 122]
+    assert ids(*read_all(file_input(tmp_path))) == [97, 98, 99], "not those of its folders"
     with pytest.raises(ConnectorFailure, match=r"no file matches .*\.xml"):
         file_input(tmp_path / "*.xml")
 
@@ -286,6 +293,38 @@ def test_a_followed_file_that_was_written_anew_is_an_error(tmp_path: Path) -> No
     again.close()
 
 
+def test_a_followed_file_that_was_written_anew_with_its_length_is_noticed_when_it_grows(tmp_path: Path) -> None:
+    path = tmp_path / "g.csv"
+    path.write_text("1,a,1,\n2,a,1,\n")
+    source = file_input(path, follow=True)
+    assert ids(source.read(10, 1)) == [1, 2]
+    path.write_text("3,a,1,\n4,a,1,\n")
+    assert source.read(10, 0) is None
+    with path.open("a") as file:
+        file.write("5,a,1,\n")
+    with pytest.raises(ConnectorFailure, match="was written anew"):
+        source.read(10, 1)
+    source.close()
+
+
+def test_objects_of_object_stores_never_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec
+
+    monkeypatch.setattr(store, "_LOCAL", frozenset())
+    monkeypatch.setattr(store, "_OBJECT_STORES", frozenset({"memory"}))
+    monkeypatch.setattr(file_set_input, "_REMOTE_POLL_S", 0.01)
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/growing-test/a.csv", b"1,a,1,\n2,b,1,")
+    source = file_input("memory://growing-test", follow=True)
+    assert ids(source.read(10, 5), source.read(10, 5)) == [1, 2], "a line without an end is one"
+    assert source.read(10, 0) is None
+    memory.pipe("/growing-test/a.csv", b"1,a,1,\n2,b,1,\n3,b,1,\n")
+    memory.pipe("/growing-test/b.csv", b"4,a,1,\n")
+    assert ids(source.read(10, 5)) == [4]
+    assert source.read(10, 0.1) is None
+    source.close()
+
+
 @pytest.mark.parametrize("is_reopened", [False, True])
 def test_a_place_of_an_earlier_release_grows_on(tmp_path: Path, is_reopened: bool) -> None:
     path = tmp_path / "g.csv"
@@ -389,6 +428,9 @@ def test_a_compressed_file_that_is_cut_is_read_as_far_as_it_goes(tmp_path: Path,
     assert found[:-1] == list(range(len(found) - 1))
     errors = [error for chunk in chunks for error in chunk.parse_errors]
     assert len(found) > 10_000
+    if codec in {"gzip", "bz2"}:
+        unpacked = (zlib.decompressobj(31) if codec == "gzip" else bz2.BZ2Decompressor()).decompress(data[: len(data) // 2])
+        assert len(unpacked) - lines.index(f"{len(found) - 1},x") < 65 << 10
     (error,) = errors
     assert f"a.csv: the file is damaged after byte {lines.index(f'{len(found) - 1},x')} of its text" in error.message
 
