@@ -288,7 +288,8 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
         g varchar default uuid(), j timestamp default localtimestamp, k time default localtime,
         h timestamp default timestamp '2024-01-01 00:00:00' + interval '1' hour,
         i bigint default cast(connector_metadata()['kafka_offset'] as bigint), l int default 1.5, m decimal(4, 1) default 2.25,
-        n uuid default '0199C0DE-0000-7000-8000-000000000000', o smallint unsigned default 65535)"""
+        n uuid default '0199C0DE-0000-7000-8000-000000000000', o smallint unsigned default 65535,
+        p varchar(2) default 'abc', q binary(2) default x'01', r varbinary(1) default x'0102')"""
     schema = compile_program(text, sessions).schemas["t"]
     assert schema.defaults == {
         "a4": 1,
@@ -302,6 +303,9 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
         "m": Decimal("2.3"),
         "n": "0199c0de-0000-7000-8000-000000000000",
         "o": 65535,
+        "p": "ab",
+        "q": b"\x01\x00",
+        "r": b"\x01",
     }
     assert schema.varying is not None
     assert schema.varying.columns == {"g"}

@@ -28,7 +28,15 @@ from tests.connectors.sources import NumberInput, Source
 class Input:
     """A reader of a source, and what it gives."""
 
-    def __init__(self, folder: Path, source: Source, *, seekable: bool = True, transport: type[NumberInput] = NumberInput) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        source: Source,
+        *,
+        seekable: bool = True,
+        transport: type[NumberInput] = NumberInput,
+        options: ConnectorOptions | None = None,
+    ) -> None:
         self.source = source
         self.log = PipelineLog(folder / "pipeline.log", "tested")
         self.endpoint = InputEndpoint("t.c", "t")
@@ -36,7 +44,7 @@ class Input:
         table = Table("t", (Column("x", ColumnType("INTEGER")),))
         self.reader = ConnectorInput(
             self.endpoint,
-            ConnectorOptions(),
+            options or ConnectorOptions(),
             lambda: transport(source, "t"),
             lambda *_: self.arrived.set(),
             self.log,
@@ -85,6 +93,23 @@ def test_reading_goes_on_where_it_broke_off(tmp_path: Path) -> None:
     assert {error["message"] for error in wire["transport_errors"]} == {"the connection was lost"}
     given.reader.close()
     assert source.closed >= 4, "each connection is closed"
+
+
+def test_a_start_by_hand_does_not_wait_for_other_inputs(tmp_path: Path) -> None:
+    waits = ConnectorOptions(start_after=("first",))
+    given = Input(tmp_path, Source(1, 2), options=waits).run()
+    time.sleep(0.02)
+    assert (given.wire()["paused"], given.source.opened) == (True, [])
+    given.reader.set_paused(False)
+    given.until(lambda: given.endpoint.metrics.end_of_input)
+    assert given.take() == [1, 2]
+    given.reader.close()
+    # Nor does it after a restart.
+    again = Input(tmp_path, Source(1, 2), options=waits)
+    again.reader.restored(was_started=True)
+    again.run()
+    again.until(lambda: again.endpoint.metrics.end_of_input)
+    again.reader.close()
 
 
 def test_a_source_that_is_gone_for_a_while(tmp_path: Path) -> None:

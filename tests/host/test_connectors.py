@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from airflow_pipelines.connectors.transports.files import line_output
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from tests.host.driver import Pipeline
 
 Make = Callable[..., Pipeline]
@@ -382,6 +383,23 @@ def test_a_buffer_waits_no_longer_than_it_may(make: Make, tmp_path: Path) -> Non
     ended.start()
     ended.await_complete()
     assert (tmp_path / "end.csv").read_text() == "1,1\n2,1\n"
+
+
+def test_a_large_step_is_written_at_once_and_after_what_the_buffer_has(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    pipeline = make(views(output(path, enable_output_buffer=True)))
+    pipeline.start()
+    assert pipeline.post("ingress/t", '{"insert": {"x": 0}}', format="json").status_code == 200
+    deadline = time.monotonic() + 30
+    while pipeline.query("SELECT COUNT(*) AS n FROM v") != [{"n": 1}]:
+        assert time.monotonic() < deadline
+    assert path.read_text() == ""
+    many = DEFAULT_LIMITS.small_rows + 1
+    answer = pipeline.post("ingress/t", "\n".join(map(str, range(1, many + 1))), format="csv")
+    pipeline.await_token(answer.json()["token"])
+    lines = path.read_text().splitlines()
+    assert lines[0] == "1,1"
+    assert sorted(lines[1:]) == sorted(f"{x + 1},1" for x in range(1, many + 1))
 
 
 @pytest.mark.core

@@ -35,6 +35,8 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
             "connectors.common_options:ConnectorOptions.max_output_buffer_time_millis",
             None,
         ),
+        ("with more than 50,000 changes or 64 MiB of them", "engine.limits:Limits.small_rows", 50_000),
+        ("with more than 50,000 changes or 64 MiB of them", "engine.limits:Limits.small_bytes", 64 * MIB),
         ("(default: the rate, 10,000 at most)", "connectors.transports.datagen.plans:_LARGEST_CHUNK", 10_000),
         ("fell behind its rate by more than a second", "connectors.transports.datagen.transport:_CATCHES_UP_S", 1),
         ("from 4,096 texts of each kind", "connectors.transports.datagen.fake_texts:POOL", 4096),

@@ -220,6 +220,20 @@ def test_late_rows_are_dropped_and_reported(tardy: Running) -> None:
 
 
 @pytest.mark.core
+def test_a_thousand_late_rows_of_a_step_are_reported_one_by_one_and_a_number_of_others(tardy: Running) -> None:
+    tardy.insert("t", (1, ts("12:00:00")))
+    tardy.insert("t", *((number, ts("09:00:00")) for number in range(1003)), (2000, ts("11:30:00")))
+    reports = tardy.rows("error_view")
+    assert {row[0] for row in reports} == {"t"}
+    ids = sorted(json.loads(str(row[2]))["id"] for row in reports if row[1].startswith("Late value"))
+    assert ids == list(range(1000))
+    assert [row[1] for row in reports if not row[1].startswith("Late value")] == [
+        "3 more late values: ts < 2026-01-01 11:00:00.000000"
+    ]
+    assert [row[0] for row in tardy.rows("late")] == [1, 2000]
+
+
+@pytest.mark.core
 def test_a_late_old_version_makes_an_upsert_late(tardy: Running) -> None:
     tardy.insert("k", (1, ts("09:00:00"), 1), (2, ts("10:30:00"), 2))
     step = tardy.insert("k", (1, ts("12:00:00"), 3), (2, ts("10:40:00"), 4))

@@ -116,6 +116,21 @@ def test_column_constraints() -> None:
     assert table.primary_key == ("a",)
 
 
+@pytest.mark.parametrize(
+    ("column", "is_materialized"),
+    [
+        ("id int primary key", True),
+        ("id int, primary key (id, at)", False),
+        ("id int", False),
+        ("id int lateness 5 primary key", False),
+    ],
+)
+def test_a_key_materializes_its_table_unless_old_rows_are_forgotten_by_it(column: str, is_materialized: bool) -> None:
+    text = f"create table t (at timestamp lateness interval 1 hour, {column})"
+    assert parse_program(text).tables["t"].materialized is is_materialized
+    assert parse_program(f"{text} with ('materialized' = 'true')").tables["t"].materialized
+
+
 def test_bad_keys() -> None:
     assert "does not have" in the_error("create table t (a int, primary key (zz))", "zz")
     assert "twice" in the_error("create table t (k int, primary key (k, k))", "k", 3)
