@@ -25,6 +25,7 @@ from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOption
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.left_out import FittingChanges, LeftOutRows, RowProblem, parts_that_fit, records_that_fit
 from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation
 from tests.tiers import examples
@@ -132,6 +133,19 @@ def test_a_row_that_does_not_fit_into_a_schema() -> None:
     assert count == 2
     assert [error.message.partition(":")[0] for error in errors] == ["row (id = null)", f"row (id = {2**40})"]
     assert "does not fit into the schema of format 'avro'" in errors[0].message
+
+
+def test_a_null_in_an_array_costs_no_other_row_of_protobuf() -> None:
+    view = relation(col("id", "BIGINT"), col("a", "ARRAY", component=ColumnType("INTEGER")), name="v")
+    encoder = protobuf_changes(view, ProtobufOptions.model_validate({"skip_schema_id": True}), KEY)
+    encoder.open("t")
+    left_out = LeftOutRows(KEY)
+    arrays = [pa.array([1, 2, 3], pa.int64()), pa.array([[1], [2, None], None], pa.list_(pa.int32())), pa.array([1, 1, 1])]
+    (rows,) = ChangesInMemory(pa.table(arrays, names=["id", "a", WEIGHT]), KEY).tables()
+    assert len(list(records_that_fit(rows, encoder.messages, left_out))) == 2
+    (error,), _ = left_out.take()
+    assert error.message.startswith("row (id = 2): ")
+    assert "column 'a' holds a NULL" in error.message
 
 
 def test_egress_goes_on_without_a_text_that_is_none() -> None:

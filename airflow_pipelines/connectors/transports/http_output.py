@@ -6,6 +6,8 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 import httpx
@@ -164,8 +166,7 @@ class HttpOutput:
             return None, 0.0
         text = f"http_output: {self._shown} answered {answer.status_code} {answer.reason_phrase}: {excerpt(answer.text, _SHOWN)}"
         if answer.is_server_error or answer.status_code in _MAY_PASS:
-            asked = answer.headers.get("Retry-After", "")
-            return TransientConnectorFailure(text), float(asked) if asked.isdigit() else 0.0
+            return TransientConnectorFailure(text), _seconds(answer.headers.get("Retry-After", ""))
         if answer.status_code in _OF_CONTENT:
             raise _ContentFailure(text)
         raise ConnectorFailure(f"{text}. The changes were not taken; check the URL, the headers and the format.")
@@ -174,6 +175,17 @@ class HttpOutput:
     def _shown(self) -> str:
         """The URL without what may be secret."""
         return str(httpx.URL(self._options.path).copy_with(query=None, fragment=None, username=None, password=None))
+
+
+def _seconds(retry_after: str) -> float:
+    """How long a server asks to wait, in seconds or until a moment; 0 where it does not say."""
+    if retry_after.isdecimal():
+        return float(retry_after)
+    try:
+        moment = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
 
 
 def new_client(timeout_s: float) -> httpx.Client:

@@ -6,6 +6,8 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -128,6 +130,39 @@ def test_what_may_pass_is_tried_again(server: Server, status: int) -> None:
         output(server).write(2, changes((2, "a", 1)))
     assert server.requests == 7
     assert "hunter2" not in str(failure.value)
+
+
+class Waits(threading.Event):
+    """Notes for how long somebody would wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout or 0.0)
+        return False
+
+
+@pytest.mark.parametrize(
+    ("asked", "least", "most"),
+    [
+        ("7", 7, 7),
+        ("600", 10, 10),
+        (format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True), 10, 10),
+        (format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True), 0.01, 0.01),
+        ("soon", 0.01, 0.01),
+        ("", 0.01, 0.01),
+    ],
+    ids=["seconds", "long", "later", "past", "nonsense", "nothing"],
+)
+def test_a_server_says_when_to_try_again(server: Server, asked: str, least: float, most: float) -> None:
+    server.answers = [(503, {"Retry-After": asked} if asked else {})]
+    sink = output(server)
+    sink._closed = waits = Waits()
+    sink.write(1, changes((1, "a", 1)))
+    (seconds,) = waits.seconds
+    assert least <= seconds <= most
 
 
 def test_a_server_that_is_away(server: Server) -> None:

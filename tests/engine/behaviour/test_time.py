@@ -222,7 +222,7 @@ def test_late_rows_are_dropped_and_reported(tardy: Running) -> None:
 @pytest.mark.core
 def test_a_thousand_late_rows_of_a_step_are_reported_one_by_one_and_a_number_of_others(tardy: Running) -> None:
     tardy.insert("t", (1, ts("12:00:00")))
-    tardy.insert("t", *((number, ts("09:00:00")) for number in range(1003)), (2000, ts("11:30:00")))
+    tardy.insert("t", *((number, ts("09:00:00")) for number in range(1003)), (2000, ts("12:30:00")))
     reports = tardy.rows("error_view")
     assert {row[0] for row in reports} == {"t"}
     ids = sorted(json.loads(str(row[2]))["id"] for row in reports if row[1].startswith("Late value"))

@@ -19,6 +19,7 @@ from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.columns import table_rows
+from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, that_may_be_there, without_unreadable
 from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
@@ -90,7 +91,9 @@ class _MergedWriter:
 
     def rows(self, changes: pa.Table) -> pa.Table:
         """The rows that come."""
-        return table_rows(changes, self._columns, self.table_schema).filter(pc.greater(changes.column(WEIGHT), 0))
+        rows = table_rows(changes, self._columns, self.table_schema).filter(pc.greater(changes.column(WEIGHT), 0))
+        check_texts(rows)
+        return rows
 
     def _append(self, table: DeltaTable, changes: Changes, properties: Properties) -> Written:
         records = size = 0
@@ -99,6 +102,7 @@ class _MergedWriter:
             nonlocal records, size
             for rows in changes.tables():
                 plain = table_rows(rows, self._columns, self.table_schema)
+                check_texts(plain)
                 records += plain.num_rows
                 size += plain.nbytes
                 yield from plain.to_batches()
@@ -151,8 +155,8 @@ class MergedByKeyWriter(_MergedWriter):
         parts = [self.table_schema.append(pa.field(_ACTION, pa.string())).empty_table()]
         for rows in changes.tables():
             rows, actions = with_operations(rows)
-            table = table_rows(rows, self._columns, self.table_schema)
-            parts.append(table.append_column(_ACTION, actions))
+            table = table_rows(rows, self._columns, self.table_schema).append_column(_ACTION, actions)
+            parts.append(that_may_be_there(table, pc.equal(table.column(_ACTION), "d")))
         source = pa.concat_tables(parts)
         if source.num_rows > 1:
             same = equal_neighbours(source.select(self._key))
@@ -188,7 +192,8 @@ class MergedByRowWriter(_MergedWriter):
             return self._append(table, changes, properties)
         names = self.table_schema.names
         comes, goes = come_and_gone(changes, lambda rows: table_rows(rows, self._columns, self.table_schema), self.table_schema)
-        gone = goes.group_by(names).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
+        check_texts(comes)
+        gone = without_unreadable(goes).group_by(names).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
         puts = [comes, _remaining(table, gone, names)]
         put = pa.concat_tables([part.select(names) for part in puts])
         source = pa.concat_tables(

@@ -17,6 +17,7 @@ from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.left_out import LeftOutRows, parts_that_fit, problems_of, records_that_fit
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
+from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts
 from airflow_pipelines.engine.schema import RelationSchema
 
 OP_COLUMN: Final = "__op"
@@ -186,6 +187,7 @@ class _ParquetFile:
     def _plain(self, changes: pa.Table) -> pa.Table:
         changes, ops = with_operations(changes)
         plain = table_rows(changes, self._columns, self._schema)
+        check_texts(plain)
         return plain.append_column(OP_COLUMN, ops)
 
     def finish(self) -> None:

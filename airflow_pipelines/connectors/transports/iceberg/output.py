@@ -18,6 +18,7 @@ from pyiceberg.transforms import IdentityTransform, VoidTransform
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
+from airflow_pipelines.connectors.left_out import FittingChanges, problems_of
 from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg, iceberg_schema
 from airflow_pipelines.connectors.transports.iceberg.ledger import Ledger
 from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_key
@@ -25,6 +26,7 @@ from airflow_pipelines.connectors.transports.iceberg.step_writers import ChangeL
 from airflow_pipelines.connectors.transports.iceberg.tables import open_catalog, table_access, without_retries
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.output_options import Beginning, Contents
+from airflow_pipelines.connectors.transports.lake.readable_texts import UnreadableTextError
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,7 @@ class IcebergOutput:
         self._options = options
         self._name = options.table_name or ""
         self._fence = context.fence
+        self._left_out = context.left_out
         self._ledger = Ledger(context.writer, None if context.fence is None else context.fence.epoch)
         schema = iceberg_schema(context.schema.columns)
         self._writer: ChangeLogWriter | MergedWriter
@@ -111,7 +114,11 @@ class IcebergOutput:
         if step <= self._step:
             return 0, 0
         with table_access(self._what("write")):
-            written = self._committed(step, changes)
+            try:
+                written = self._committed(step, changes)
+            except UnreadableTextError:
+                check = problems_of(self._writer.check)
+                written = self._committed(step, FittingChanges(changes, check, self._left_out))
         self._step = step
         self._writer_goes_on(written.last_ts)
         return written.records, written.size_bytes

@@ -19,8 +19,10 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg
 from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
+from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, without_unreadable
 from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
+from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.relations import Column
 
 _PART_BYTES: Final = 128 << 20
@@ -51,6 +53,14 @@ class StepWriter(Protocol):
         :param transaction: of the table
         :param changes: those of the step
         :param properties: makes what goes into the snapshot's summary
+        :raises UnreadableTextError: when the table does not take a row
+        """
+
+    def check(self, changes: pa.Table) -> None:
+        """Find out whether the table takes some changes.
+
+        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        :raises UnreadableTextError: when it does not take a row
         """
 
 
@@ -74,6 +84,10 @@ class ChangeLogWriter:
                 for data_file in _dataframe_to_data_files(transaction.table_metadata, rows, table.io):
                     update.append_data_file(data_file)
         return Written(logged.records, logged.size_bytes, logged.last_ts)
+
+    def check(self, changes: pa.Table) -> None:
+        """Look at each of them."""
+        self.log.rows(changes)
 
 
 class MergedWriter:
@@ -99,7 +113,7 @@ class MergedWriter:
         comes, goes = self._split(changes)
         written = Written(comes.num_rows + goes.num_rows, comes.nbytes + goes.nbytes, 0)
         searched = goes if self.appends_new_keys else pa.concat_tables([comes, goes])
-        keys = searched.select(self._key)
+        keys = without_unreadable(searched.select(self._key))
         with transaction.update_snapshot(snapshot_properties=properties(0)).overwrite() as update:
             for task in self._files_with(table, keys):
                 rows = self._rows(table, task)
@@ -111,9 +125,15 @@ class MergedWriter:
             self._add(transaction, table, update, comes)
         return written
 
+    def check(self, changes: pa.Table) -> None:
+        """Look at the rows that come."""
+        comes = changes.filter(pc.greater(changes.column(WEIGHT), 0))
+        check_texts(as_iceberg(comes, self._columns, self.table_schema))
+
     def _split(self, changes: Changes) -> tuple[pa.Table, pa.Table]:
         """The rows that come, and those that go."""
         comes, goes = come_and_gone(changes, lambda rows: as_iceberg(rows, self._columns, self.table_schema), self.table_schema)
+        check_texts(comes)
         # Changes come in the order of the index, so that equal keys are neighbours.
         if comes.num_rows > 1 and equal_neighbours(comes.select(self._key)).any():
             raise ConnectorFailure(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats.delta import with_operations
+from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts
 
 
 class ChangeLog:
@@ -39,11 +40,14 @@ class ChangeLog:
 
         :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
         :param first: the number of the first change
+        :raises UnreadableTextError: when a text of them is not UTF-8
         """
         # Whoever has the key needs the new row of an update only.
         changes, ops = with_operations(changes)
+        rows = self._as_rows(changes)
+        check_texts(rows)
         numbers = pa.array(np.arange(first, first + changes.num_rows))
-        return pa.Table.from_arrays([*self._as_rows(changes).columns, ops, numbers], schema=self.table_schema)
+        return pa.Table.from_arrays([*rows.columns, ops, numbers], schema=self.table_schema)
 
 
 class LoggedChanges:

@@ -1,0 +1,70 @@
+"""Texts that are not UTF-8, as a cast of bytes may give them: most readers refuse a whole file of which one value is none."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+
+class UnreadableTextError(ValueError):
+    """A row has a text that no table of a lake can hold."""
+
+
+def check_texts(rows: pa.Table) -> None:
+    """Find out whether all texts are UTF-8.
+
+    :param rows: as a table holds them
+    :raises UnreadableTextError: when one is not
+    """
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if not _has_texts(field.type):
+            continue
+        for chunk in column.chunks:
+            try:
+                chunk.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise UnreadableTextError(f"column {field.name!r} has a text that is not UTF-8") from error
+
+
+def without_unreadable(rows: pa.Table) -> pa.Table:
+    """Return the rows whose texts are all UTF-8.
+
+    :param rows: as a table holds them
+    """
+    try:
+        check_texts(rows)
+    except UnreadableTextError:
+        return rows.filter(pa.array([_is_readable(rows, at) for at in range(rows.num_rows)], pa.bool_()))
+    return rows
+
+
+def that_may_be_there(rows: pa.Table, goes: pa.ChunkedArray) -> pa.Table:
+    """Return rows without those that go and cannot be in a table, since they were left out when they came.
+
+    :param rows: as a table holds them
+    :param goes: whether each of them goes
+    :raises UnreadableTextError: when one that comes has a text that is not UTF-8
+    """
+    try:
+        check_texts(rows)
+    except UnreadableTextError:
+        check_texts(rows.filter(pc.invert(goes)))
+        kept = [not gone or _is_readable(rows, at) for at, gone in enumerate(goes.to_pylist())]
+        return rows.filter(pa.array(kept, pa.bool_()))
+    return rows
+
+
+def _is_readable(rows: pa.Table, at: int) -> bool:
+    try:
+        # A slice of a nested column would still have the values of all rows.
+        check_texts(rows.take(pa.array([at])))
+    except UnreadableTextError:
+        return False
+    return True
+
+
+def _has_texts(kind: pa.DataType) -> bool:
+    if pat.is_nested(kind):
+        return any(_has_texts(kind.field(at).type) for at in range(kind.num_fields))
+    return pat.is_string(kind) or pat.is_large_string(kind)
