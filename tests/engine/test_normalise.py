@@ -139,6 +139,15 @@ def test_an_append_only_table_reports_deletes() -> None:
     assert normaliser.rejected[0].reason == "the table is append-only"
 
 
+def test_a_row_of_an_append_only_table_takes_the_place_of_the_one_with_its_key() -> None:
+    normaliser = _normaliser([(1, "a", None)], ("id",), append_only=True)
+    assert _delta(normaliser, _changes((Op.INSERT, (1, "b", None)), (Op.DELETE, (1, None, None)))) == [
+        (1, "a", None, -1),
+        (1, "b", None, 1),
+    ]
+    assert [rejected.reason for rejected in normaliser.rejected] == ["the table is append-only"]
+
+
 def test_a_table_without_a_key_refuses_updates() -> None:
     with pytest.raises(ValueError, match="no primary key"):
         _normaliser([], None).delta([_changes((Op.UPDATE, (1, "a", None), ["name"]))])

@@ -146,6 +146,19 @@ def test_a_total_over_nothing_and_having(sessions: SparkSessions) -> None:
 
 
 @pytest.mark.core
+def test_extremes_of_an_append_only_table_whose_rows_are_replaced_by_key(sessions: SparkSessions) -> None:
+    running = Running(
+        """create table t (k int not null primary key, g int, x int) with ('append_only' = 'true');
+        create materialized view v as select g, max(x) as most, min(x) as least from t group by g;""",
+        sessions,
+    )
+    running.insert("t", (1, 1, 5), (2, 1, 3))
+    assert running.rows("v") == [(1, 5, 3)]
+    running.insert("t", (1, 1, 1))
+    assert running.rows("v") == [(1, 3, 1)]
+
+
+@pytest.mark.core
 def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (i int, d decimal(4,1)); create table u (b bigint, f decimal(6,3), s varchar);
