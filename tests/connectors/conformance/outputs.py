@@ -16,6 +16,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from airflow_pipelines.connectors.base import CommitsSteps, OutputTransport, Rewindable, TransientConnectorFailure
 from airflow_pipelines.connectors.definition import Delivery, Guarantee, OutputDefinition, PipelineReference
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.validation import validate
@@ -29,11 +30,12 @@ from airflow_pipelines.host.step_changes import StepChanges
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES, References
 from tests.connectors.conformance.declarations import check_definition, check_references, check_refusals, definition_of
+from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation
 
 VIEW = relation(col("id", "BIGINT"), col("name", "VARCHAR"), name="v")
 PATIENCE_S = 30.0
-Change = tuple[int, str, int]
+Change = tuple[int, str | bytes, int]
 """The values of a row, and its weight."""
 _PIPELINE = PipelineReference("0194f2a0-0000-7000-8000-000000000000", "conformance", begun=1.0)
 _SCHEMA = weighted(StructType([StructField("id", LongType()), StructField("name", StringType())]))
@@ -58,6 +60,8 @@ class OutputCase:
     """Whether :meth:`take_away` takes the target away."""
     positions: Path | None = None
     """A folder in which it keeps how far it is, where it needs one."""
+    takes_texts_that_are_none = False
+    """Whether its target takes texts that are not UTF-8, as a cast of bytes may give them."""
 
     def contents(self) -> Counter[tuple[int, str]]:
         """The rows of the view, as whoever reads the target makes them out: a log is summed up."""
@@ -79,9 +83,9 @@ class OutputCase:
             "v", "out", ConnectorDirection.OUTPUT, self.transport, self.config, self.format, self.format_config, options
         )
 
-    def new(self, references: References = NO_REFERENCES) -> OutputTransport:
+    def new(self, references: References = NO_REFERENCES, left_out: LeftOutRows | None = None) -> OutputTransport:
         """A transport that is not open."""
-        return open_output(self.connector, VIEW, references, _PIPELINE, self.key, self.positions)
+        return open_output(self.connector, VIEW, references, _PIPELINE, self.key, self.positions, left_out=left_out)
 
     @property
     def definition(self) -> OutputDefinition:
@@ -94,9 +98,7 @@ class OutputCase:
 def part(step: int, *changes: Change, epoch: int = 1) -> StepChanges:
     """Changes of a step."""
     ids, names, weights = (list(values) for values in zip(*changes, strict=True))
-    table = pa.table(
-        {"id": pa.array(ids, pa.int64()), "name": pa.array(names, pa.string()), "__weight": pa.array(weights, pa.int64())}
-    )
+    table = pa.table({"id": pa.array(ids, pa.int64()), "name": texts(names), "__weight": pa.array(weights, pa.int64())})
     return StepChanges(step, epoch, Batch.in_memory(_SCHEMA, table), ("id", "name"))
 
 
@@ -117,6 +119,12 @@ STEPS: Sequence[StepChanges] = (
     part(6, (4, "d", -1), (4, "D", 1), (5, "e", 1)),
 )
 """Steps with an insert, an update, a delete and a gap in their numbers."""
+ODD_STEPS: Sequence[StepChanges] = (
+    part(1, (1, "a", 1), (2, b"\xff", 1), (3, "c", 1)),
+    part(2, (1, "a", -1), (1, b"b\xfe", 1), (2, b"\xff", -1), (2, "B", 1), (4, "d", 1)),
+    part(3, (1, b"b\xfe", -1)),
+)
+"""Steps with texts that are not UTF-8: in a new row, in one that changes, and in rows that become good or go."""
 
 
 def write(transport: OutputTransport, changes: StepChanges, key: tuple[str, ...]) -> None:
@@ -220,6 +228,23 @@ class OutputConformance:
             assert case.contents() == total(STEPS)
         else:
             assert case.contents() >= total(STEPS)
+
+    def test_a_text_that_is_none_costs_no_other_row(self, case: OutputCase) -> None:
+        if case.takes_texts_that_are_none:
+            pytest.skip("its target takes any bytes")
+        left_out = LeftOutRows(case.key)
+        transport = case.new(left_out=left_out)
+        transport.open(False)
+        left = []
+        for each in ODD_STEPS:
+            write(transport, each, case.key)
+            left.append(left_out.take()[1])
+        transport.close()
+        # A log may count once more that a row goes which it does not have.
+        assert left[0] == 1
+        assert 1 <= left[1] <= 2
+        assert left[2] <= 1
+        assert case.contents() == Counter([(2, "B"), (3, "c"), (4, "d")])
 
     def test_what_a_target_commits_is_found_again(self, case: OutputCase) -> None:
         transport = case.new()

@@ -219,6 +219,7 @@ class TestFolderOfFiles(OutputConformance):
 
 class _Nothing(OutputCase):
     transport = "null_output"
+    takes_texts_that_are_none = True
 
     def contents(self) -> Counter[tuple[int, str]]:
         return total(STEPS)

@@ -13,6 +13,7 @@ from tests.connectors.targets import COMMITTING_OUTPUT, TARGETS, Target, registe
 
 class _Kept(OutputCase):
     can_be_away = True
+    takes_texts_that_are_none = True
 
     def __init__(self, transport: str) -> None:
         self.transport, self.config = transport, {"target": "conformance"}

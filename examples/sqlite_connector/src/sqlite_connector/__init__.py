@@ -4,11 +4,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import Declared, Guarantee, OutputContext, OutputDefinition
+from airflow_pipelines.connectors.left_out import RowProblem, parts_that_fit
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.engine.arrow import WEIGHT
 
@@ -56,21 +59,13 @@ class SqliteOutput:
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
         """Write a step. All of it is in the database when this returns, or nothing."""
-        names, key = self._context.schema.column_names, self._context.key
-        matches = " AND ".join(f"{quoted(name)} IS ?" for name in key)
-        marks = ", ".join("?" * len(names))
-        listed = ", ".join(map(quoted, names))
         records = size = 0
         self._execute("BEGIN IMMEDIATE")
         try:
             for table in changes.tables():
-                for row in table.select([*names, WEIGHT]).to_pylist():
-                    weight = row.pop(WEIGHT)
-                    # A delete comes before the insert of the same key.
-                    self._execute(f"DELETE FROM {self._table} WHERE {matches}", tuple(row[name] for name in key))
-                    if weight > 0:
-                        self._execute(f"INSERT INTO {self._table} ({listed}) VALUES ({marks})", tuple(row.values()))
-                    records, size = records + 1, size + sum(len(str(value)) for value in row.values())
+                # A row that the table does not take is left out and listed, and the others are written.
+                for part_records, part_size in parts_that_fit(table, self._put, self._context.left_out.add):
+                    records, size = records + part_records, size + part_size
             self._execute("INSERT OR REPLACE INTO pipeline_steps VALUES (?, ?)", (self._context.writer, step))
             self._execute("COMMIT")
         except BaseException:
@@ -78,6 +73,24 @@ class SqliteOutput:
                 self._connection.rollback()
             raise
         return records, size
+
+    def _put(self, changes: pa.Table) -> tuple[int, int]:
+        """Write some changes, or none of them when the table does not take one."""
+        names, key = self._context.schema.column_names, self._context.key
+        matches = " AND ".join(f"{quoted(name)} IS ?" for name in key)
+        listed, marks = ", ".join(map(quoted, names)), ", ".join("?" * len(names))
+        self._execute("SAVEPOINT part")
+        try:
+            # Of a row that goes no more than its key has to be readable.
+            for row in changes.select(key).to_pylist():
+                self._execute(f"DELETE FROM {self._table} WHERE {matches}", tuple(row.values()))
+            for row in changes.filter(pc.greater(changes.column(WEIGHT), 0)).select(names).to_pylist():
+                self._execute(f"INSERT INTO {self._table} ({listed}) VALUES ({marks})", tuple(row.values()))
+        except (RowProblem, UnicodeDecodeError) as error:
+            self._execute("ROLLBACK TO part")
+            raise RowProblem(f"the table does not take it: {error}") from error
+        self._execute("RELEASE part")
+        return changes.num_rows, changes.nbytes
 
     def close(self) -> None:
         """Let go of the database."""
@@ -91,6 +104,8 @@ class SqliteOutput:
         try:
             with closing(self._connection.execute(statement, values)) as cursor:
                 return cursor.fetchall()
+        except sqlite3.IntegrityError as error:
+            raise RowProblem(str(error)) from error
         except sqlite3.OperationalError as error:
             # The message says what is wrong, where, and what to do; a value is never in it.
             if "locked" in str(error) or "unable to open" in str(error):
