@@ -178,7 +178,7 @@ class HttpOutput:
 
 
 def _seconds(retry_after: str) -> float:
-    """How long a server asks to wait, in seconds or until a moment; 0 where it does not say."""
+    """Read how many seconds a server asks to wait, or until which moment; 0 where it does not say."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:
