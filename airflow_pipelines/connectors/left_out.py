@@ -21,6 +21,7 @@ from airflow_pipelines.engine.arrow import WEIGHT
 
 _MOST_LISTED: Final = 100
 _PLACE: Final = "__place"
+"""A column, the last one, that says which change of a step a row is."""
 _KEY_LENGTH: Final = 60
 _ROW_LENGTH: Final = 200
 _REASON_LENGTH: Final = 400
@@ -91,7 +92,7 @@ class LeftOutRows:
 
     def _shown(self, change: pa.Table) -> str:
         row = change.slice(change.num_rows - 1).drop_columns([WEIGHT])
-        names = self._key or [name for name in row.column_names if name != UPDATE]
+        names = self._key or [name for name in row.column_names if name not in (UPDATE, _PLACE)]
         length = _KEY_LENGTH if self._key else _ROW_LENGTH
         shown = ", ".join(f"{name} = {excerpt(_shown(row.column(name)), length)}" for name in names)
         what = "a row that goes" if change.column(WEIGHT)[-1].as_py() < 0 else "row"
@@ -218,15 +219,15 @@ class FittingChanges:
             check(part)
             return list(part.column(_PLACE).to_pylist())
 
-        def refuse(change: pa.Table, problem: RowProblem) -> pa.Table | None:
-            instead = left_out.add(change.drop_columns([_PLACE]), problem)
-            if instead is None:
-                return None
-            old = change.column(_PLACE).slice(0, 1)
-            self._single.update(old.to_pylist())
-            return instead.append_column(_PLACE, old)
+        refuse = refusing(checked, left_out)
 
-        kept = {place for part in parts_that_fit(placed, checked, refuse) for place in part}
+        def refuse_placed(change: pa.Table, problem: RowProblem) -> pa.Table | None:
+            instead = refuse(change, problem)
+            if instead is not None:
+                self._single.update(instead.column(_PLACE).to_pylist())
+            return instead
+
+        kept = {place for part in parts_that_fit(placed, checked, refuse_placed) for place in part}
         self._dropped.update(place for place in places if place not in kept)
 
 

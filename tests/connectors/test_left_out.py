@@ -188,3 +188,16 @@ def test_what_is_gone_through_twice_counts_once() -> None:
     for _ in range(2):
         assert [row["id"] for part in fitting.tables() for row in part.to_pylist()] == [1, 3]
     assert shown(left_out) == ["row (id = 2)"]
+
+
+def test_the_new_row_of_an_update_is_kept_where_the_old_one_is_the_reason() -> None:
+    def check(part: pa.Table) -> None:
+        if "bad" in part.column("name").to_pylist():
+            raise RowProblem("bad")
+
+    left_out = LeftOutRows(KEY)
+    given = changes((1, "bad", -1), (1, "a", 1), (2, "b", -1), (2, "bad", 1), (3, "c", -1), (3, "d", 1))
+    fitting = FittingChanges(given, check, left_out)
+    found = [(row[UPDATE], row["id"], row["name"], row[WEIGHT]) for part in fitting.tables() for row in part.to_pylist()]
+    assert found == [(False, 1, "a", 1), (False, 2, "b", -1), (True, 3, "c", -1), (True, 3, "d", 1)]
+    assert shown(left_out) == ["row (id = 2)"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 import pyarrow as pa
@@ -24,20 +24,42 @@ def iceberg_schema(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([pa.field(field.name, _type(field.type, column)) for field, column in zip(plain, columns, strict=True)])
 
 
+def with_required(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """The schema with columns that are never NULL.
+
+    :param schema: of a table
+    :param names: those of the columns; others than the schema's do not matter
+    """
+    return pa.schema([field.with_nullable(field.nullable and field.name not in names) for field in schema])
+
+
 def as_iceberg(rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
     """Rows of a relation as its table holds them.
 
     :param rows: with intervals as texts; columns that are not the relation's are left out
     :param columns: the relation's
     :param schema: of the table, as :func:`iceberg_schema` gives it
+    :raises ValueError: for a value that the column of the table does not have
     """
     texts = table_rows(rows, columns, table_schema(columns))
     arrays = []
     for column, values, field in zip(columns, texts.columns, schema, strict=True):
         # Times of the day within other values are texts, as in Delta tables.
         given = rows.column(column.name) if column.type.name == "TIME" else values
-        arrays.append(given if given.type == field.type else given.cast(field.type))
+        values = given if given.type == field.type else given.cast(field.type)
+        _check(values, field)
+        arrays.append(values)
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _check(values: pa.ChunkedArray, field: pa.Field) -> None:
+    if not field.nullable and values.null_count:
+        raise ValueError(f"column {field.name!r} must not be NULL in the table")
+    try:
+        # A text that is not UTF-8 ends the process, and not the call, in what the library computes partitions with.
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"column {field.name!r}: {error}") from error
 
 
 def plain_uuids(rows: pa.Table) -> pa.Table:

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import random
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
@@ -18,15 +19,15 @@ from pyiceberg.transforms import IdentityTransform, VoidTransform
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
-from airflow_pipelines.connectors.left_out import FittingChanges, problems_of
-from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg, iceberg_schema
+from airflow_pipelines.connectors.left_out import FittingChanges
+from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg, iceberg_schema, with_required
 from airflow_pipelines.connectors.transports.iceberg.ledger import Ledger
 from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_key
 from airflow_pipelines.connectors.transports.iceberg.step_writers import ChangeLogWriter, MergedWriter, Written
 from airflow_pipelines.connectors.transports.iceberg.tables import open_catalog, table_access, without_retries
+from airflow_pipelines.connectors.transports.iceberg.trial import TrialTable, may_be_of_rows
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.output_options import Beginning, Contents
-from airflow_pipelines.connectors.transports.lake.readable_texts import UnreadableTextError
 
 logger = logging.getLogger(__name__)
 
@@ -47,18 +48,13 @@ class IcebergOutput:
         self._options = options
         self._name = options.table_name or ""
         self._fence = context.fence
-        self._left_out = context.left_out
         self._ledger = Ledger(context.writer, None if context.fence is None else context.fence.epoch)
-        schema = iceberg_schema(context.schema.columns)
-        self._writer: ChangeLogWriter | MergedWriter
+        self._columns = context.schema.columns
+        self._key = context.key
+        self._left_out = context.left_out
         if options.write is Contents.MERGED:
             check_key(context.schema, context.key)
-            self._writer = MergedWriter(context.schema.columns, schema, context.key)
-        else:
-            columns = context.schema.columns
-            self._writer = ChangeLogWriter(
-                ChangeLog(schema, options.op_column, options.ts_column, lambda rows: as_iceberg(rows, columns, schema))
-            )
+        self._writer = self._new_writer()
         self._table: Table | None = None
         self._step = -1
         self._all_ours = False
@@ -116,9 +112,10 @@ class IcebergOutput:
         with table_access(self._what("write")):
             try:
                 written = self._committed(step, changes)
-            except UnreadableTextError:
-                check = problems_of(self._writer.check)
-                written = self._committed(step, FittingChanges(changes, check, self._left_out))
+            except Exception as error:
+                if not may_be_of_rows(error):
+                    raise
+                written = self._committed_what_fits(step, changes, error)
         self._step = step
         self._writer_goes_on(written.last_ts)
         return written.records, written.size_bytes
@@ -145,7 +142,7 @@ class IcebergOutput:
                     f"{self._what('begin')}: there is such a table already. Give another 'table_name', drop the table, or use "
                     "'mode': 'append' or 'truncate'."
                 )
-            self._check_columns(table)
+            self._fit_to(table)
         self._table = table
         if mode is Beginning.TRUNCATE and table.current_snapshot() is not None:
             table.delete()
@@ -166,7 +163,7 @@ class IcebergOutput:
                 f"{self._what('go on with')}: it is not the table that this pipeline wrote: no snapshot in its history names it. "
                 "Give the connector another name to start anew, or put the table back."
             )
-        self._check_columns(table)
+        self._fit_to(table)
         self._table = table
         self._all_ours = entry.all_ours
         self._writer_goes_on(entry.last_ts)
@@ -177,6 +174,15 @@ class IcebergOutput:
         self._step = step
         properties = self._ledger.properties(step, self._last_ts, all_ours=self._all_ours)
         table.append(self._writer.table_schema.empty_table(), snapshot_properties=properties)
+
+    def _committed_what_fits(self, step: int, changes: Changes, error: Exception) -> Written:
+        """Commit a step without the rows that the table does not take."""
+        trial = TrialTable(self._opened(), self._writer, error)
+        try:
+            fitting = FittingChanges(changes, trial.check, self._left_out)
+        finally:
+            trial.close()
+        return self._committed(step, fitting)
 
     def _committed(self, step: int, changes: Changes) -> Written:
         """Commit a step, again and again while commits of others come between."""
@@ -219,6 +225,25 @@ class IcebergOutput:
     def _is_current(self, table: Table, snapshot_id: int) -> bool:
         current = table.current_snapshot()
         return current is not None and current.snapshot_id == snapshot_id
+
+    def _new_writer(self, required: Collection[str] = ()) -> ChangeLogWriter | MergedWriter:
+        """Make what writes a table in which some columns are never NULL."""
+        schema = with_required(iceberg_schema(self._columns), required)
+        if self._options.write is Contents.MERGED:
+            return MergedWriter(self._columns, schema, self._key)
+        log = ChangeLog(
+            schema, self._options.op_column, self._options.ts_column, lambda rows: as_iceberg(rows, self._columns, schema)
+        )
+        log.table_schema = with_required(log.table_schema, required)
+        return ChangeLogWriter(log)
+
+    def _fit_to(self, table: Table) -> None:
+        """Have the rows to write be as a table that is there has them.
+
+        :raises ConnectorFailure: when they cannot be
+        """
+        self._check_columns(table)
+        self._writer = self._new_writer([field.name for field in table.schema().fields if field.required])
 
     def _check_partitions(self, table: Table) -> None:
         """Refuse a table whose partitions nobody here can compute."""

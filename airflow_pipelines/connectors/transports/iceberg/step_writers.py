@@ -20,7 +20,6 @@ from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg
 from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, without_unreadable
-from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.relations import Column
@@ -53,14 +52,6 @@ class StepWriter(Protocol):
         :param transaction: of the table
         :param changes: those of the step
         :param properties: makes what goes into the snapshot's summary
-        :raises UnreadableTextError: when the table does not take a row
-        """
-
-    def check(self, changes: pa.Table) -> None:
-        """Find out whether the table takes some changes.
-
-        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
-        :raises UnreadableTextError: when it does not take a row
         """
 
 
@@ -85,10 +76,6 @@ class ChangeLogWriter:
                     update.append_data_file(data_file)
         return Written(logged.records, logged.size_bytes, logged.last_ts)
 
-    def check(self, changes: pa.Table) -> None:
-        """Look at each of them."""
-        self.log.rows(changes)
-
 
 class MergedWriter:
     """Keeps the table equal to a view in which each key of an index has one row.
@@ -105,6 +92,8 @@ class MergedWriter:
         self._columns = columns
         self.table_schema = schema
         self._key = list(key)
+        self._key_columns = [column for name in key for column in columns if column.name == name]
+        self._key_schema = pa.schema([schema.field(name).with_nullable(True) for name in key])
         self.appends_new_keys = False
         """Whether a key that comes without one that goes is surely not in the table."""
 
@@ -112,8 +101,7 @@ class MergedWriter:
         """Replace the rows of the keys that changed."""
         comes, goes = self._split(changes)
         written = Written(comes.num_rows + goes.num_rows, comes.nbytes + goes.nbytes, 0)
-        searched = goes if self.appends_new_keys else pa.concat_tables([comes, goes])
-        keys = without_unreadable(searched.select(self._key))
+        keys = goes if self.appends_new_keys else pa.concat_tables([comes.select(self._key).cast(self._key_schema), goes])
         with transaction.update_snapshot(snapshot_properties=properties(0)).overwrite() as update:
             for task in self._files_with(table, keys):
                 rows = self._rows(table, task)
@@ -125,14 +113,14 @@ class MergedWriter:
             self._add(transaction, table, update, comes)
         return written
 
-    def check(self, changes: pa.Table) -> None:
-        """Look at the rows that come."""
-        comes = changes.filter(pc.greater(changes.column(WEIGHT), 0))
-        check_texts(as_iceberg(comes, self._columns, self.table_schema))
-
     def _split(self, changes: Changes) -> tuple[pa.Table, pa.Table]:
-        """The rows that come, and those that go."""
-        comes, goes = come_and_gone(changes, lambda rows: as_iceberg(rows, self._columns, self.table_schema), self.table_schema)
+        """The rows that come, and the keys of those that go, whose other values the table may never have had."""
+        coming, going = [self.table_schema.empty_table()], [self._key_schema.empty_table()]
+        for rows in changes.tables():
+            more = pc.greater(rows.column(WEIGHT), 0)
+            coming.append(as_iceberg(rows.filter(more), self._columns, self.table_schema))
+            going.append(as_iceberg(rows.filter(pc.invert(more)), self._key_columns, self._key_schema))
+        comes, goes = pa.concat_tables(coming), without_unreadable(pa.concat_tables(going))
         check_texts(comes)
         # Changes come in the order of the index, so that equal keys are neighbours.
         if comes.num_rows > 1 and equal_neighbours(comes.select(self._key)).any():

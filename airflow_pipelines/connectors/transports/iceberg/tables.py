@@ -24,6 +24,7 @@ _WRONG: Final = (
     exceptions.BadRequestError,
     ValueError,
     TypeError,
+    ArithmeticError,
     NotImplementedError,
     FileNotFoundError,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import importlib.util
 import random
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
-from pyiceberg.transforms import BucketTransform, TruncateTransform
+from pyiceberg.transforms import BucketTransform, IdentityTransform, Transform, TruncateTransform
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.common_options import OnError
+from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.iceberg.output import IcebergOutput
 from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_output
+from airflow_pipelines.engine.schema import RelationSchema
+from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.iceberg.tables import PEOPLE, catalog, changes, output, rows, table
 
@@ -299,6 +304,69 @@ def test_tables_that_do_not_fit(tmp_path: Path) -> None:
     made.create_table("db.people", pa.schema([("id", pa.int64()), ("name", pa.string())]))
     with pytest.raises(ConnectorFailure, match="is not the table that this pipeline wrote"):
         merged(tmp_path, resumed=True)
+
+
+LAST = dt.datetime.max
+EVENTS = relation(col("id", "BIGINT"), col("at", "TIMESTAMP"), name="v")
+READINGS = relation(col("id", "BIGINT"), col("x", "DOUBLE"), name="v")
+NOT_TAKEN: dict[str, tuple[RelationSchema, Any, Any, Transform[Any, Any] | None, str]] = {
+    "null": (PEOPLE, None, "a", None, "column 'name' must not be NULL in the table"),
+    "bytes": (PEOPLE, texts([b"a\xff"])[0], "a", None, "column 'name' has a value that the library does not write: 'utf-8' codec"),
+    "time": (EVENTS, pa.scalar(2**62, pa.timestamp("us")), LAST, None, "column 'at' has a value .*date value out of range"),
+    "time of a partition": (EVENTS, pa.scalar(-(2**62), pa.timestamp("us")), LAST, IdentityTransform(), "column 'at' has a value"),
+    "number of a partition": (READINGS, float("nan"), float("inf"), IdentityTransform(), "column 'x', by which .* is NaN"),
+    "name of a partition": (PEOPLE, "a" * 300, "a", IdentityTransform(), ".*by which the table is partitioned is too long"),
+}
+
+
+@pytest.mark.parametrize("write", ["change_log", "merged"])
+@pytest.mark.parametrize("case", NOT_TAKEN)
+def test_rows_that_the_table_does_not_take_are_left_out(tmp_path: Path, case: str, write: str) -> None:
+    of, bad, good, transform, reason = NOT_TAKEN[case]
+    made = catalog(tmp_path)
+    made.create_namespace("db")
+    value = of.arrow.field(1)
+    log = [pa.field("__op", pa.string(), nullable=False), pa.field("__ts", pa.int64())] if write == "change_log" else []
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), value.with_nullable(case != "null"), *log])
+    with made.create_table("db.people", schema).update_spec() as spec:
+        if transform is not None:
+            spec.add_field(value.name, transform, "part")
+    left_out = LeftOutRows(KEY)
+    sink = output(tmp_path, of=of, key=KEY, write=write, context={"left_out": left_out})
+
+    def step(number: int, *changed: tuple[Any, ...]) -> list[str]:
+        sink.write(number, changes(*changed, of=of, key=KEY))
+        errors, count = left_out.take()
+        assert count == len(errors)
+        return [error.message for error in errors]
+
+    (message,) = step(1, (1, good, 1), (2, bad, 1), (3, good, 1))
+    assert re.match(r"row \(id = 2\): " + reason, message)
+    assert [row[:2] for row in rows(tmp_path)] == [(1, good), (3, good)]
+    # Of an update the old row goes, and a row that was left out may become one that the table takes.
+    assert [text.partition(":")[0] for text in step(2, (1, good, -1), (1, bad, 1), (2, bad, -1), (2, good, 1))] == ["row (id = 1)"]
+    if write == "merged":
+        assert rows(tmp_path) == [(2, good), (3, good)]
+    else:
+        found = table(tmp_path).scan().to_arrow().sort_by("__ts").select(["__op", "id"]).to_pylist()
+        assert [tuple(row.values()) for row in found] == [("i", 1), ("i", 3), ("d", 1), ("u", 2)]
+    assert output(tmp_path, of=of, key=KEY, write=write, resumed=True).committed_step() == 2
+
+
+def test_a_text_that_is_none_in_a_computed_partition_leaves_the_process_alone(tmp_path: Path) -> None:
+    pytest.importorskip("pyiceberg_core", reason="pip install 'airflow-pipelines[iceberg]'")
+    partitioned(tmp_path)
+    left_out = LeftOutRows(KEY)
+    sink = output(tmp_path, context={"left_out": left_out})
+    sink.write(1, changes((1, "a", 1), (2, texts([b"a\xff"])[0], 1)))
+    assert (left_out.take()[1], [row[:2] for row in rows(tmp_path)]) == (1, [(1, "a")])
+
+
+def test_the_first_row_that_the_table_does_not_take_may_end_the_output(tmp_path: Path) -> None:
+    sink = output(tmp_path, of=EVENTS, context={"left_out": LeftOutRows((), OnError.STOP)})
+    with pytest.raises(ConnectorFailure, match=r"row \(id = 1, at = .*\): column 'at' .* The output ends, as 'on_error'"):
+        sink.write(1, changes((1, pa.scalar(2**62, pa.timestamp("us")), 1), (2, LAST, 1), of=EVENTS))
+    assert rows(tmp_path) == []
 
 
 def test_a_key_that_is_not_unique(tmp_path: Path) -> None:

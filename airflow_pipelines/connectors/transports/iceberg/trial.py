@@ -1,0 +1,119 @@
+"""Finds out which rows an Iceberg table does not take: on an empty one like it, which no catalog knows."""
+
+from __future__ import annotations
+
+import errno
+import math
+import tempfile
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.io import load_file_io
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.transforms import IdentityTransform
+
+from airflow_pipelines.connectors.left_out import RowProblem
+from airflow_pipelines.connectors.transports.iceberg.step_writers import StepWriter
+from airflow_pipelines.connectors.transports.lake.readable_texts import UnreadableTextError
+
+_OF_ROWS: Final = (ValueError, TypeError, ArithmeticError)
+_PLACES: Final = (
+    TableProperties.WRITE_DATA_PATH,
+    TableProperties.WRITE_METADATA_PATH,
+    TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL,
+)
+
+
+def may_be_of_rows(error: Exception) -> bool:
+    """Return True if it may be some of the rows for which a table cannot be written.
+
+    :param error: what the library has raised
+    """
+    return isinstance(error, _OF_ROWS) or _is_too_long(error)
+
+
+class TrialTable:
+    """Takes the rows that a table takes.
+
+    :param table: the table
+    :param writer: writes it
+    :param error: for what it could not be written
+    """
+
+    def __init__(self, table: Table, writer: StepWriter, error: Exception) -> None:
+        self._writer = writer
+        self._folder = tempfile.TemporaryDirectory(prefix="airflow-pipelines-trial-")
+        properties = {name: value for name, value in table.properties.items() if name not in _PLACES}
+        properties[TableProperties.FORMAT_VERSION] = str(table.format_version)
+        # What is too long for a name on this machine may not be for the table's store.
+        properties[TableProperties.OBJECT_STORE_ENABLED] = "false" if _is_too_long(error) else "true"
+        properties[TableProperties.WRITE_OBJECT_STORE_PARTITIONED_PATHS] = "false"
+        metadata = new_table_metadata(table.schema(), table.spec(), table.sort_order(), f"file://{self._folder.name}", properties)
+        files = load_file_io({}, self._folder.name)
+        self._table = Table(("trial",), metadata, f"{self._folder.name}/metadata.json", files, NoopCatalog("trial"))
+
+    def check(self, changes: pa.Table) -> None:
+        """Find out whether the table takes changes.
+
+        :param changes: rows with a weight, and maybe with updates
+        :raises RowProblem: when it does not take all of them
+        """
+        try:
+            # Never committed, so that the table stays empty.
+            self._writer.write(self._table, self._table.transaction(), _Part(changes), lambda _: {})
+        except Exception as error:
+            if not may_be_of_rows(error):
+                raise
+            raise RowProblem(self._reason(changes, error)) from error
+
+    def close(self) -> None:
+        """Remove it."""
+        self._folder.cleanup()
+
+    def _reason(self, changes: pa.Table, error: Exception) -> str:
+        """What is wrong with a row; the library often does not say which column it is."""
+        if _is_too_long(error):
+            return "the value of a column by which the table is partitioned is too long for the name of a folder"
+        if isinstance(error, UnreadableTextError):
+            return str(error)
+        row = changes.slice(changes.num_rows - 1)
+        for name in row.column_names:
+            try:
+                row.column(name).to_pylist()
+            except _OF_ROWS as problem:
+                return f"column {name!r} has a value that the library does not write: {problem}"
+        schema = self._table.schema()
+        for part in self._table.spec().fields:
+            name = schema.find_column_name(part.source_id)
+            if isinstance(part.transform, IdentityTransform) and name in row.column_names and _is_nan(row.column(name)[0].as_py()):
+                return f"column {name!r}, by which the table is partitioned, is NaN, for which the library has no partition"
+        return str(error) or type(error).__name__
+
+
+class _Part:
+    """Some of the changes of a step.
+
+    :param rows: with a weight, and maybe with updates
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def count(self) -> int:
+        """Return their number."""
+        return int(self._rows.num_rows)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All of them."""
+        yield self._rows
+
+
+def _is_too_long(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
