@@ -1,12 +1,14 @@
-"""Conditions on rows, written in SQL, as Arrow evaluates them while it reads files: what cannot match is not read."""
+"""Conditions on rows, written in SQL, as far as Arrow evaluates them while it reads files: what cannot match is not read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -18,6 +20,10 @@ class ConditionProblem(ValueError):
     """A condition that cannot be read, or asks for what is not there: what, and what there is instead."""
 
 
+class NotWhileReadingError(ConditionProblem):
+    """A condition that Arrow does not evaluate while it reads files, or that may fail for some rows."""
+
+
 _COMPARISONS: Final[Mapping[type[exp.Expr], Callable[[Expression, Expression], Expression]]] = {
     exp.EQ: lambda one, other: one == other,
     exp.NEQ: lambda one, other: one != other,
@@ -26,43 +32,57 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], Callable[[Expression, Expression], E
     exp.GT: lambda one, other: one > other,
     exp.GTE: lambda one, other: one >= other,
 }
-_ARITHMETIC: Final[Mapping[type[exp.Expr], Callable[[Expression, Expression], Expression]]] = {
-    exp.Add: pc.add_checked,
-    exp.Sub: pc.subtract_checked,
-    exp.Mul: pc.multiply_checked,
-}
 _FUNCTIONS: Final[Mapping[type[exp.Expr], Callable[[Expression], Expression]]] = {
     exp.Lower: pc.utf8_lower,
     exp.Upper: pc.utf8_upper,
-    exp.Trim: pc.utf8_trim_whitespace,
     exp.Length: pc.utf8_length,
-    exp.Abs: pc.abs_checked,
 }
-_KNOWN: Final = (
-    "comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, IS DISTINCT FROM, +, -, *, CAST, COALESCE, LOWER, UPPER, TRIM, LENGTH, "
-    "ABS"
-)
 
 
-def parsed_condition(text: str) -> exp.Expr:
-    """A condition as a tree, of which all parts can be evaluated.
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What of a condition is evaluated while files are read.
+
+    :param expression: holds for all rows that meet the condition; None when there is nothing
+    :param is_whole: whether it holds for no others
+    """
+
+    expression: Expression | None
+    is_whole: bool
+
+
+def check_condition(text: str) -> None:
+    """Find out whether a text may be a condition.
 
     :param text: in SQL; names with other characters than letters, digits and ``_`` in double quotes
-    :raises ConditionProblem: when it cannot be read, or has what cannot be evaluated
+    :raises NotWhileReadingError: when the parser does not know its syntax
     """
-    tree = _tree(text)
-    _Reading(None).expression(tree)
-    return tree
+    _tree(text)
 
 
-def condition(text: str, schema: pa.Schema) -> Expression:
-    """A condition as Arrow evaluates it.
+def pushed(text: str, schema: pa.Schema) -> Pushed:
+    """Find what of a condition Arrow evaluates: those of its parts, joined by AND, that it knows and that fail for no row.
 
     :param text: in SQL
     :param schema: of the rows
-    :raises ConditionProblem: when it cannot be read, or names a column that is not there
+    :raises ConditionProblem: when it names a column that is not there
     """
-    return _Reading(schema).expression(_tree(text))
+    try:
+        tree = _tree(text)
+    except NotWhileReadingError:
+        return Pushed(None, is_whole=False)
+    found: Expression | None = None
+    is_whole = True
+    for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:
+        try:
+            one = _Reading(schema).expression(part)
+            # Types that do not fit together show only when it is evaluated.
+            pads.dataset(schema.empty_table()).to_table(filter=one)
+        except (NotWhileReadingError, pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            is_whole = False
+            continue
+        found = one if found is None else found & one
+    return Pushed(found, is_whole)
 
 
 def order_of(text: str) -> list[tuple[str, str]]:
@@ -99,16 +119,16 @@ def _tree(text: str) -> exp.Expr:
         return sqlglot.parse_one(text, into=exp.Condition)
     except SqlglotError as error:
         reason = str(error).partition("\n")[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
-        raise ConditionProblem(f"{text!r} is no condition in SQL: {reason}") from error
+        raise NotWhileReadingError(f"{text!r} is no condition in SQL: {reason}") from error
 
 
 class _Reading:
     """Makes Arrow's expressions of trees.
 
-    :param schema: of the rows; None to find out only whether all parts are known
+    :param schema: of the rows
     """
 
-    def __init__(self, schema: pa.Schema | None) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
     def expression(self, tree: exp.Expr) -> Expression:
@@ -125,17 +145,14 @@ class _Reading:
             exp.NullSafeEQ: self._null_safe,
             exp.NullSafeNEQ: self._null_safe,
             exp.Column: self._column,
-            exp.Cast: lambda tree: self.expression(tree.this).cast(_arrow_type(tree.to)),
-            exp.Neg: lambda tree: pc.negate_checked(self.expression(tree.this)),
             exp.Coalesce: lambda tree: pc.coalesce(*map(self.expression, [tree.this, *tree.expressions])),
-            **dict.fromkeys((exp.Literal, exp.Boolean, exp.Null), lambda tree: pc.scalar(_value(tree))),
+            **dict.fromkeys((exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Cast), lambda tree: pc.scalar(_value(tree))),
             **dict.fromkeys(_COMPARISONS, lambda tree: self._compared(type(tree), tree.left, tree.right)),
-            **dict.fromkeys(_ARITHMETIC, lambda tree: _ARITHMETIC[type(tree)](*self._alike(tree.left, tree.right))),
             **dict.fromkeys(_FUNCTIONS, lambda tree: _FUNCTIONS[type(tree)](self.expression(tree.this))),
         }
         maker = makers.get(type(tree))
         if maker is None:
-            raise ConditionProblem(f"{tree.sql()!r} cannot be evaluated while files are read; what can be: {_KNOWN}")
+            raise NotWhileReadingError(tree.sql())
         made = maker(tree)
         # NOT LIKE is one thing to the parser.
         return ~made if tree.args.get("negate") else made
@@ -161,11 +178,11 @@ class _Reading:
             return value.is_null()
         if isinstance(tree.expression, exp.Boolean):
             return pc.coalesce(value == pc.scalar(bool(tree.expression.this)), pc.scalar(False))
-        raise ConditionProblem(f"{tree.sql()!r} cannot be evaluated; IS is followed by NULL, TRUE or FALSE")
+        raise NotWhileReadingError(tree.sql())
 
     def _in(self, tree: exp.In) -> Expression:
         if not tree.expressions or not all(map(_is_literal, tree.expressions)):
-            raise ConditionProblem(f"{tree.sql()!r} cannot be evaluated; IN is followed by a list of values")
+            raise NotWhileReadingError(tree.sql())
         found = pc.scalar(False)
         for value in tree.expressions:
             found = found | self._compared(exp.EQ, tree.this, value)
@@ -173,7 +190,7 @@ class _Reading:
 
     def _like(self, tree: exp.Like) -> Expression:
         if not isinstance(tree.expression, exp.Literal):
-            raise ConditionProblem(f"{tree.sql()!r} cannot be evaluated; LIKE is followed by a text")
+            raise NotWhileReadingError(tree.sql())
         return pc.match_like(self.expression(tree.this), tree.expression.name)
 
     def _null_safe(self, tree: exp.Binary) -> Expression:
@@ -183,22 +200,19 @@ class _Reading:
 
     def _column(self, tree: exp.Column) -> Expression:
         names = [part.name for part in tree.parts]
-        if self._schema is not None:
-            names[0] = find_column(names[0], self._schema)
+        names[0] = find_column(names[0], self._schema)
         return pc.field(*names)
 
     def _type_of(self, tree: exp.Expr) -> pa.DataType | None:
         """The type of a column, None of anything else."""
         if isinstance(tree, exp.Paren):
             return self._type_of(tree.this)
-        if isinstance(tree, exp.Cast):
-            return _arrow_type(tree.to)
-        if self._schema is None or not isinstance(tree, exp.Column):
+        if not isinstance(tree, exp.Column):
             return None
         kind = self._schema.field(find_column(tree.parts[0].name, self._schema)).type
         for part in tree.parts[1:]:
             if not pa.types.is_struct(kind) or kind.get_field_index(part.name) < 0:
-                raise ConditionProblem(f"{tree.sql()!r}: there is no field {part.name!r}")
+                raise NotWhileReadingError(tree.sql())
             kind = kind.field(part.name).type
         return kind
 
@@ -211,7 +225,7 @@ class _Reading:
                 value = _instant(value)
             return pc.scalar(value.cast(_wide_enough(value, kind)))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ConditionProblem(f"{tree.sql()} is no value of type {kind}, which it is compared with") from error
+            raise NotWhileReadingError(tree.sql()) from error
 
 
 def _is_literal(tree: exp.Expr) -> bool:
@@ -239,11 +253,11 @@ def _value(tree: exp.Expr) -> pa.Scalar:
             try:
                 return _value(tree.this).cast(_arrow_type(tree.to))
             except pa.ArrowInvalid as error:
-                raise ConditionProblem(f"{tree.sql()} is no value: {error}") from error
+                raise NotWhileReadingError(tree.sql()) from error
         case exp.Literal():
             return _literal_value(tree)
         case _:
-            raise ConditionProblem(f"{tree.sql()!r} is no value")
+            raise NotWhileReadingError(tree.sql())
 
 
 def _literal_value(tree: exp.Literal) -> pa.Scalar:
@@ -302,7 +316,5 @@ def _arrow_type(kind: exp.DataType) -> pa.DataType:
         sizes: Sequence[int] = [int(each.name) for each in kind.expressions]
         return pa.decimal128(*sizes) if sizes else pa.decimal128(38, 0)
     if name not in _TYPES:
-        raise ConditionProblem(
-            f"type {kind.sql()} cannot be cast to while files are read; what can be: {', '.join(_TYPES)}, DECIMAL"
-        )
+        raise NotWhileReadingError(kind.sql())
     return _TYPES[name]

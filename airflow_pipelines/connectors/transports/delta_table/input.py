@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorError, ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError
 from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import BrokenVectorError
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words, is_missing
@@ -32,13 +32,13 @@ from airflow_pipelines.connectors.transports.delta_table.parts import (
     parts_of_commit,
 )
 from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading, pieces_of_commit
+from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, condition, conditions
 from airflow_pipelines.connectors.transports.delta_table.source_table import SourceTable
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.sql.conditions import (
     ConditionProblem,
     Expression,
-    condition,
     find_column,
     order_of,
 )
@@ -126,6 +126,7 @@ class DeltaTableInput:
                 self._check_version_read(table)
             self._check_columns(table)
             self._reading(table, whole=self._place.whole)
+            self._deletes(table)
         self._pool = ThreadPoolExecutor(self._options.num_parsers, thread_name_prefix=f"parser {self._context.endpoint}")
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
@@ -198,13 +199,14 @@ class DeltaTableInput:
 
     def _reading(self, table: SourceTable, *, whole: bool) -> Reading:
         texts = [self._options.filter, self._options.snapshot_filter if whole else None]
-        every: Expression | None = None
-        for text in texts:
-            if text is not None:
-                one = condition(text, table.schema)
-                every = one if every is None else every & one
+        while_reading, rest = conditions(filter(None, texts), table.schema)
         columns = tuple(name for name in table.schema.names if self._parser.takes(name))
-        return Reading(table.filesystem, table.schema, columns, every)
+        return Reading(table.filesystem, table.schema, columns, while_reading, rest)
+
+    def _deletes(self, table: SourceTable) -> Expression | RowCondition | None:
+        """The condition that deletes of a change log meet."""
+        text = self._options.cdc_delete_filter
+        return None if text is None else condition(text, table.schema)
 
     @property
     def _has_ended(self) -> bool:
@@ -284,8 +286,7 @@ class DeltaTableInput:
     def _changes(self, table: SourceTable, pieces: list[Piece], reading: Reading) -> ChangesPart:
         order = [] if self._options.cdc_order_by is None else order_of(self._options.cdc_order_by)
         known = [(find_column(name, table.schema), direction) for name, direction in order]
-        deletes = self._options.cdc_delete_filter
-        return ChangesPart(pieces, reading, known, None if deletes is None else condition(deletes, table.schema))
+        return ChangesPart(pieces, reading, known, self._deletes(table))
 
     def _all_slices(self, parts: list[Part], max_records: int) -> Iterator[_Slice]:
         """The rows from the place on, a chunk at a time. The last one says that all is done."""
@@ -313,18 +314,24 @@ class DeltaTableInput:
         """The rows as changes of the table."""
         # Each thread has one of its own: a parser has the time of the batch that it works on.
         parser = TableParser(self._context.schema, self._context.now)
-        size = taken.rows.nbytes
-        parsed = parser.parse_sized(taken.rows, taken.begin.row, size)
+        problems = taken.rows.column(PROBLEM) if PROBLEM in taken.rows.column_names else None
+        if problems is not None and problems.null_count < len(problems):
+            return self._parsed_by_row(parser, taken, problems.to_pylist())
+        parsed = parser.parse_sized(taken.rows, taken.begin.row, taken.rows.nbytes)
         if parsed.num_errors and not isinstance(taken.ops, Op):
-            return self._parsed_by_op(parser, taken, taken.ops)
+            return self._parsed_by_row(parser, taken)
         return parsed if parsed.changes is None else _with_ops(parsed, taken.ops)
 
-    def _parsed_by_op(self, parser: TableParser, taken: _Slice, ops: pa.Array) -> Parsed:
+    def _parsed_by_row(self, parser: TableParser, taken: _Slice, problems: Sequence[str | None] = ()) -> Parsed:
         """The same where some rows are malformed, so that others are not where they were: each row by itself."""
-        parts = [
-            _with_ops(parser.parse_sized(taken.rows.slice(row, 1), taken.begin.row + row, 0), ops.slice(row, 1))
-            for row in range(taken.rows.num_rows)
-        ]
+        parts = []
+        for row in range(taken.rows.num_rows):
+            number = taken.begin.row + row
+            if problems and (problem := problems[row]) is not None:
+                parts.append(Parsed(None, 0, (RecordError(number, problem),), 1, 0, number + 1))
+                continue
+            ops = taken.ops if isinstance(taken.ops, Op) else taken.ops.slice(row, 1)
+            parts.append(_with_ops(parser.parse_sized(taken.rows.slice(row, 1), number, 0), ops))
         tables = [part.changes.rows for part in parts if part.changes is not None]
         changes = TableChanges(self._context.schema.name, pa.concat_tables(tables)) if tables else None
         errors = tuple(error for part in parts for error in part.errors)

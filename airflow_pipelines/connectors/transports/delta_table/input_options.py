@@ -7,10 +7,11 @@ from enum import Enum
 from pydantic import Field, model_validator
 
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
+from airflow_pipelines.connectors.transports.delta_table.row_condition import check_syntax
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.connectors.transports.lake.moments import Moment
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.conditions import ConditionProblem, order_of, parsed_condition
+from airflow_pipelines.sql.conditions import ConditionProblem, order_of
 
 _CONDITIONS = ("filter", "snapshot_filter", "cdc_delete_filter")
 
@@ -104,7 +105,7 @@ def check_input(options: DeltaInputOptions, schema: RelationSchema) -> None:
         text = getattr(options, name)
         if text is not None:
             try:
-                parsed_condition(text)
+                check_syntax(text)
             except ConditionProblem as problem:
                 raise InvalidOptionError(f"delta_table_input: {name!r}: {problem}", name) from problem
     if options.cdc_order_by is not None:

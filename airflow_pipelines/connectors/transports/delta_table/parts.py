@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -14,6 +14,7 @@ import pyarrow.dataset as pads
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading
+from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, with_problems
 from airflow_pipelines.engine.arrow import WEIGHT, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.sql.conditions import Expression
@@ -83,12 +84,12 @@ class OrderedPart:
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
         """The rows in order."""
         columns = tuple(dict.fromkeys((*self.reading.columns, self.column)))
-        wider = Reading(self.reading.filesystem, self.reading.schema, columns, self.reading.condition)
+        wider = replace(self.reading, columns=columns)
         found = [table for piece in self.pieces if wider.may_have(piece) for table in wider.rows(piece)]
         if found:
             rows = pa.concat_tables(found)
             order = pc.sort_indices(rows, sort_keys=[(self.column, "ascending", "at_start")])
-            yield rows.take(order).select(self.reading.columns), Op.INSERT
+            yield rows.take(order).select(self.reading.names), Op.INSERT
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +103,11 @@ class ChangesPart:
     pieces: Sequence[Piece]
     reading: Reading
     order: Sequence[tuple[str, str]]
-    deletes: Expression | None
+    deletes: Expression | RowCondition | None
 
     def rows(self) -> Iterator[tuple[pa.Table, Ops]]:
         """The rows in order, and what they do."""
-        every = Reading(self.reading.filesystem, self.reading.schema, tuple(self.reading.schema.names), self.reading.condition)
+        every = replace(self.reading, columns=tuple(self.reading.schema.names))
         found = [
             table.append_column(WEIGHT, pa.array(np.full(table.num_rows, int(piece.op))))
             for piece in self.pieces
@@ -123,10 +124,21 @@ class ChangesPart:
             order = [(column, direction, "at_start") for column, direction in self.order]
             rows = rows.take(pc.sort_indices(rows, sort_keys=order))
         ops: Ops = Op.INSERT
+        names = self.reading.names
         if self.deletes is not None:
-            chosen = pads.dataset(rows).to_table(columns={"deletes": self.deletes}).column("deletes")
-            ops = pc.if_else(pc.fill_null(chosen, False), int(Op.DELETE), int(Op.INSERT)).cast(pa.int8()).combine_chunks()
-        yield rows.select(self.reading.columns), ops
+            chosen, rows = self._chosen(self.deletes, rows)
+            names = [name for name in rows.column_names if name in {*names, PROBLEM}]
+            ops = pc.if_else(pc.fill_null(chosen, False), int(Op.DELETE), int(Op.INSERT)).cast(pa.int8())
+            ops = ops.combine_chunks() if isinstance(ops, pa.ChunkedArray) else ops
+        yield rows.select(names), ops
+
+    @staticmethod
+    def _chosen(deletes: Expression | RowCondition, rows: pa.Table) -> tuple[pa.Array, pa.Table]:
+        """Which of some rows are deletes, and the rows, which may have got a problem."""
+        if isinstance(deletes, RowCondition):
+            decided = deletes.decide(rows)
+            return decided.is_met, with_problems(rows, decided.problems)
+        return pads.dataset(rows).to_table(columns={"deletes": deletes}).column("deletes"), rows
 
 
 def _repeated(rows: pa.Table) -> pa.Table:
@@ -175,7 +187,7 @@ def parts_in_order(pieces: Sequence[Piece], reading: Reading, column: str) -> li
 
 def _bounds(pieces: Sequence[Piece], reading: Reading, column: str, kind: pa.DataType) -> list[int]:
     """Values between which there are about :data:`SPAN_ROWS` rows each."""
-    only = Reading(reading.filesystem, reading.schema, (column,), reading.condition)
+    only = replace(reading, columns=(column,))
     kept: list[np.ndarray[Any, Any]] = []
     rows = count = 0
     every = 1

@@ -13,6 +13,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
 from airflow_pipelines.connectors.transports.delta_table.log import Commit, FileAction
+from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.sql.conditions import Expression
 
@@ -59,12 +60,19 @@ class Reading:
     :param schema: of the table
     :param columns: those that are wanted
     :param condition: what rows have to meet
+    :param row_conditions: what they have to meet as well, which is evaluated after they were read
     """
 
     filesystem: pafs.FileSystem
     schema: pa.Schema
     columns: tuple[str, ...]
     condition: Expression | None
+    row_conditions: tuple[RowCondition, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the rows that are read."""
+        return [*self.columns, *([PROBLEM] if self.row_conditions else [])]
 
     def within(self, condition: Expression) -> Reading:
         """The same for rows that meet another condition as well."""
@@ -79,22 +87,29 @@ class Reading:
         return any(True for _ in dataset.get_fragments(filter=self.condition))
 
     def rows(self, piece: Piece) -> Iterator[pa.Table]:
-        """The rows of a piece that are wanted, in the order of the file."""
+        """The rows of a piece that are wanted, in the order of the file, and those of which a condition cannot tell."""
+        wanted = tuple(dict.fromkeys([*self.columns, *(name for each in self.row_conditions for name in each.columns)]))
+        for table in self._read(piece, wanted):
+            for each in self.row_conditions:
+                table = each.kept(table)
+            yield table.select(self.names)
+
+    def _read(self, piece: Piece, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         fragment = self._fragment(piece)
         if piece.change_types:
             schema = self.schema.append(pa.field(CHANGE_TYPE, pa.string()))
             chosen = pc.field(CHANGE_TYPE).isin(list(piece.change_types))
             condition = chosen if self.condition is None else self.condition & chosen
-            yield from _scanned(fragment, schema, self.columns, condition)
+            yield from _scanned(fragment, schema, columns, condition)
         elif piece.deleted is None and piece.only is None:
-            yield from _scanned(fragment, self.schema, self.columns, self.condition)
+            yield from _scanned(fragment, self.schema, columns, self.condition)
         else:
             # The numbers are those of the rows in the file, so all of its rows have to be counted.
             row = 0
             for table in _scanned(fragment, self.schema, tuple(self.schema.names), None):
                 meant = table.filter(pa.array(_meant(piece, row, table.num_rows)))
                 row += table.num_rows
-                yield (meant if self.condition is None else meant.filter(self.condition)).select(self.columns)
+                yield (meant if self.condition is None else meant.filter(self.condition)).select(columns)
 
     def _fragment(self, piece: Piece) -> pads.Fragment:
         known = piece.known if piece.known is not None else pc.scalar(True)

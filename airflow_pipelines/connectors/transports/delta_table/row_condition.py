@@ -1,0 +1,215 @@
+"""Conditions on rows that DataFusion evaluates after the rows were read: any expression of its SQL, row by row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.sql.conditions import ConditionProblem, Expression, NotWhileReadingError, check_condition, pushed
+
+if TYPE_CHECKING:
+    from datafusion import SessionContext
+
+PROBLEM: Final = "__problem"
+"""A column that says why a condition cannot be evaluated for a row; NULL where it can."""
+_ROWS: Final = "rows"
+_OF_ROWS: Final = frozenset({"Projection", "Filter", "TableScan", "EmptyRelation"})
+"""The parts of a plan that looks at nothing but each row."""
+_UNKNOWN: Final = re.compile(r"No field named (\"(?:[^\"]|\"\")+\"|[^\s.]+)")
+_AROUND: Final = re.compile(r"^DataFusion error: |Optimizer rule '\w+' failed\s+caused by\s+|\s+at Line: \d+, Column: \d+")
+_LONGEST: Final = 200
+
+
+def check_syntax(text: str) -> None:
+    """Find out whether a text is an expression.
+
+    :param text: the condition
+    :raises ConditionProblem: when it is none
+    """
+    try:
+        check_condition(text)
+    except NotWhileReadingError as problem:
+        # DataFusion knows more than that parser.
+        try:
+            context = _context(text)
+        except ConditionProblem:
+            raise problem from None
+        try:
+            context.from_arrow(pa.table({"x": pa.nulls(0)}), name=_ROWS).parse_sql_expr(text)
+        except Exception as error:
+            if "ParserError" in str(error):
+                raise problem from error
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What becomes of some rows.
+
+    :param is_met: for each row whether it meets the condition, which NULL does not
+    :param problems: for each row why the condition cannot be evaluated for it, or NULL
+    """
+
+    is_met: pa.Array
+    problems: pa.Array
+
+
+def with_problems(rows: pa.Table, problems: pa.Array) -> pa.Table:
+    """Rows with :data:`PROBLEM`, the last column.
+
+    :param rows: which may have that column already
+    :param problems: for each row why a condition cannot be evaluated for it, or NULL
+    """
+    if PROBLEM in rows.column_names:
+        return rows.drop_columns([PROBLEM]).append_column(PROBLEM, pc.coalesce(rows.column(PROBLEM), problems))
+    return rows.append_column(PROBLEM, problems)
+
+
+class RowCondition:
+    """A condition on the rows of a table."""
+
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        """Plan it.
+
+        :param text: in DataFusion's SQL; names without quotes have no case
+        :param schema: of the rows
+        :raises ConditionProblem: when it is no condition on a row, or names a column that is not there
+        """
+        self._text = text
+        self._context = _context(text)
+        self._folded = {name: name.lower() for name in schema.names if name.lower() not in schema.names}
+        self.columns = self._planned(schema)
+        """The columns that it reads."""
+
+    def kept(self, rows: pa.Table) -> pa.Table:
+        """Leave out the rows that do not meet the condition.
+
+        :param rows: with at least its columns, and maybe with :data:`PROBLEM` of another condition
+        :returns: the others, and those for which nobody knows, which column :data:`PROBLEM` tells apart
+        """
+        decided = self.decide(rows)
+        found = with_problems(rows, decided.problems)
+        return found.filter(pc.or_(decided.is_met, pc.is_valid(found.column(PROBLEM))))
+
+    def decide(self, rows: pa.Table) -> Decided:
+        """Find out which rows meet the condition.
+
+        :param rows: with at least its columns
+        """
+        # A table without columns has no rows for DataFusion.
+        read = rows.select(self.columns) if self.columns else pa.table({"__row": pa.nulls(rows.num_rows, pa.int8())})
+        parts = list(self._parts(read))
+        met = pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_met for part in parts)])
+        return Decided(met, pa.concat_arrays([pa.array([], pa.string()), *(part.problems for part in parts)]))
+
+    def _parts(self, rows: pa.Table) -> Iterator[Decided]:
+        try:
+            met = self._run(rows)
+        except Exception as error:  # noqa: BLE001
+            # The library has no other class for errors of values.
+            if rows.num_rows < 2:
+                problem = f"the condition {_short(self._text)!r} cannot be evaluated: {_words(error)}"
+                yield Decided(pa.array([False] * rows.num_rows), pa.array([problem] * rows.num_rows, pa.string()))
+                return
+            middle = rows.num_rows // 2
+            yield from self._parts(rows.slice(0, middle))
+            yield from self._parts(rows.slice(middle))
+            return
+        yield Decided(met, pa.nulls(len(met), pa.string()))
+
+    def _run(self, rows: pa.Table) -> pa.Array:
+        self._register(rows)
+        found = self._context.sql(f"SELECT (\n{self._text}\n) AS is_met FROM {_ROWS}").to_arrow_table()
+        return pc.fill_null(found.column("is_met").cast(pa.bool_()), False).combine_chunks()
+
+    def _planned(self, schema: pa.Schema) -> tuple[str, ...]:
+        try:
+            self._register(schema.empty_table())
+            self._context.table(_ROWS).parse_sql_expr(self._text)
+            chosen = self._context.sql(f"SELECT 1 FROM {_ROWS} WHERE (\n{self._text}\n)")
+            # What has no meaning for a row, such as a window, shows only when it is evaluated.
+            chosen.collect()
+        except Exception as error:
+            raise self._problem(error, schema) from error
+        nodes = list(_nodes(chosen.optimized_logical_plan()))
+        foreign = [type(node).__name__ for node in nodes if type(node).__name__ not in _OF_ROWS]
+        if foreign:
+            raise ConditionProblem(f"{_short(self._text)!r} is no condition on a row: it has a query in it")
+        given = {number: name for number, name in enumerate([*schema.names, *self._folded])}
+        scans = [node for node in nodes if type(node).__name__ == "TableScan"]
+        return tuple(dict.fromkeys(given[number] for scan in scans for number, _ in scan.projection()))
+
+    def _register(self, rows: pa.Table) -> None:
+        for name, folded in self._folded.items():
+            if name in rows.column_names:
+                rows = rows.append_column(folded, rows.column(name))
+        if self._context.table_exist(_ROWS):
+            self._context.deregister_table(_ROWS)
+        self._context.from_arrow(rows, name=_ROWS)
+
+    def _problem(self, error: Exception, schema: pa.Schema) -> ConditionProblem:
+        unknown = _UNKNOWN.search(str(error))
+        if unknown is not None:
+            return ConditionProblem(
+                f"the table has no column {unknown[1].strip(chr(34))!r}; its columns: {', '.join(schema.names)}"
+            )
+        return ConditionProblem(f"{_short(self._text)!r} is no condition on rows of the table: {_words(error)}")
+
+
+def conditions(texts: Iterable[str], schema: pa.Schema) -> tuple[Expression | None, tuple[RowCondition, ...]]:
+    """Find what of conditions is evaluated while files are read, and what after that.
+
+    :param texts: the conditions, all of which rows have to meet
+    :param schema: of the rows
+    :raises ConditionProblem: when one is no condition, or names a column that is not there
+    """
+    every: Expression | None = None
+    rest = []
+    for text in texts:
+        part = pushed(text, schema)
+        if part.expression is not None:
+            every = part.expression if every is None else every & part.expression
+        if not part.is_whole:
+            rest.append(RowCondition(text, schema))
+    return every, tuple(rest)
+
+
+def condition(text: str, schema: pa.Schema) -> Expression | RowCondition:
+    """A condition as one thing that evaluates it.
+
+    :param text: the condition
+    :param schema: of the rows
+    :raises ConditionProblem: when it is none, or names a column that is not there
+    """
+    part = pushed(text, schema)
+    return part.expression if part.is_whole and part.expression is not None else RowCondition(text, schema)
+
+
+def _context(text: str) -> SessionContext:
+    try:
+        from datafusion import SessionConfig, SessionContext
+    except ModuleNotFoundError as error:
+        raise ConditionProblem(
+            f"{_short(text)!r} needs the package datafusion: pip install 'airflow-pipelines[delta]', or use comparisons only"
+        ) from error
+    # Rows stay in their order where one thread evaluates them.
+    return SessionContext(SessionConfig().with_target_partitions(1))
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan.to_variant()
+    for each in plan.inputs():
+        yield from _nodes(each)
+
+
+def _words(error: Exception) -> str:
+    return _short(_AROUND.sub("", str(error)).partition("\n")[0]) or type(error).__name__
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
