@@ -75,8 +75,10 @@ class IcebergOptions(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "properties" in given:
+        if not isinstance(given, dict):
             return given
+        if "properties" in given:
+            raise ValueError("'properties' is no option; give rest.*, sql.*, glue.*, s3.* and their like beside 'table_name'")
         beside = {name: _text(value) for name, value in given.items() if _is_property(name)}
         rest = {name: value for name, value in given.items() if name not in beside}
         return {**rest, "properties": beside} if beside else rest

@@ -418,6 +418,8 @@ def test_what_cannot_be_written_is_refused() -> None:
     given = {"catalog_type": "sql", "sql.uri": "x", "table_name": "a.b"}
     with pytest.raises(ValidationError, match="say which table to write"):
         IcebergOutputOptions.model_validate({})
+    with pytest.raises(ValidationError, match="'properties' is no option"):
+        IcebergOutputOptions.model_validate({**given, "properties": {"sql.uri": "y"}})
     with pytest.raises(InvalidOptionError, match="tells rows apart by an index"):
         check_output(IcebergOutputOptions.model_validate({**given, "write": "merged"}), PEOPLE, None)
     with pytest.raises(InvalidOptionError, match="the view has a column 'name' itself"):
