@@ -95,6 +95,7 @@ class ErrorCode(StrEnum):
     STORAGE_REQUIRED = "StorageRequired"
     STORAGE_STATUS_IMMUTABLE_UNLESS_STOPPED = "StorageStatusImmutableUnlessStopped"
     STORE_UNAVAILABLE = "StoreUnavailable"
+    STREAM_ENDED = "StreamEnded"
     SUSPENDED = "Suspended"
     SUSPEND_ERROR = "SuspendError"
     TERMINATING = "Terminating"

@@ -95,6 +95,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.BOOTSTRAP_REJECTED,
         ErrorCode.DUPLICATE_NAME,
         ErrorCode.HOST_IN_USE,
+        ErrorCode.STREAM_ENDED,
         ErrorCode.TRANSACTION_IN_PROGRESS,
     ),
     HTTPStatus.GONE: (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 
 from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.storage.connector_state import InputState
 from airflow_pipelines.host.connector_input import ConnectorInput
 from airflow_pipelines.host.inputs import InputEndpoint
@@ -55,6 +57,28 @@ class InputEndpoints:
     def shown(self) -> list[InputEndpoint]:
         """Every input that users know of: not those that only say when a relation ends that a stream program reads."""
         return [endpoint for endpoint in self.all if endpoint.connector is None or endpoint.connector.transport != STREAM_END]
+
+    def check_open(self, tables: Set[str]) -> None:
+        """Refuse rows that a stream program would not read any more.
+
+        :param tables: those that the rows are for
+        :raises Problem: when a stream has ended that gets rows of one of them
+        """
+        for endpoint in self.all:
+            if endpoint.connector is None or endpoint.connector.transport != STREAM_END:
+                continue
+            if not endpoint.metrics.end_of_input and endpoint.position is None:
+                continue
+            names = endpoint.connector.transport_config["ends_with"]
+            ended = tables & {self._endpoints[name].table for name in names}
+            if ended:
+                uid = endpoint.connector.transport_config["uid"]
+                raise Problem(
+                    ErrorCode.STREAM_ENDED,
+                    f"No row was taken for table {', '.join(sorted(ended))}: the stream program would not read it, since its "
+                    f"stream {uid!r} has ended with all connectors that it gets rows from ({', '.join(names)}). Stop the pipeline, "
+                    "have the program read the relation with from_relation(..., stays_open=True), start it, and push them again.",
+                )
 
     def restore(self, name: str, state: InputState, kept: frozenset[str], relations: frozenset[str]) -> None:
         """Give an input its saved state.

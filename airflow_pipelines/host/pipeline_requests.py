@@ -116,6 +116,7 @@ class PipelineRequests:
         :param endpoint: the input that counts them; None for those of ad-hoc statements
         :param key: the key by which they are known when they come again; None for rows that are added each time
         :returns: what to wait for; it says whether the rows are there already
+        :raises Problem: when a stream has ended that would read them
         """
         live = self.serving()
         push = Push(endpoint, changes, records, size_bytes, key)
@@ -125,6 +126,12 @@ class PipelineRequests:
                 if force:
                     self._intake.force(key)
                 return push
+        try:
+            live.endpoints.inputs.check_open({change.table for change in changes})
+        except Problem:
+            # Nobody who sends the same rows again waits for these.
+            push.accepted.cancel()
+            raise
         self._intake.push(push, force=force)
         return push
 

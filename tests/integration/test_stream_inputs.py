@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines import BootstrapPolicy, Pipeline, PipelineBuilder, PipelineClient, PipelineStatus
+from airflow_pipelines import BootstrapPolicy, Pipeline, PipelineAPIError, PipelineBuilder, PipelineClient, PipelineStatus
 from tests.fixtures.sdk import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.core, pytest.mark.timeout(400)]
@@ -97,8 +97,19 @@ def test_a_relation_ends_with_its_connectors_unless_it_stays_open(
     pipeline.start(timeout_s=120)
     eventually(lambda: _is_complete(pipeline), 60)
     assert _counts(pipeline) == [("a", 0, 2), ("b", 4000, 1)]
-    pipeline.input_json("visits", [{"page": "late", "at": 9000}])
-    eventually(lambda: any("after its end" in warning for warning in pipeline.stats().warnings or ()), 60)
+    for push in (
+        lambda: pipeline.input_json("visits", [{"page": "late", "at": 9000}]),
+        lambda: pipeline.execute("INSERT INTO visits VALUES ('late', 9000)"),
+    ):
+        with pytest.raises(PipelineAPIError, match=r"No row was taken for table visits: .*stays_open=True") as refused:
+            push()
+        assert (refused.value.status_code, refused.value.error_code) == (409, "StreamEnded")
+    # Doing what the message says helps.
+    pipeline.stop(force=False, timeout_s=60)
+    pipeline.modify(stream_program={"count.py": _WINDOWS.format(visits=_OF_RELATION.format(stays_open=True))})
+    pipeline.start(bootstrap_policy=BootstrapPolicy.ALLOW, timeout_s=120)
+    pipeline.input_json("visits", [{"page": "late", "at": 9000}, {"page": "later", "at": 12000}])
+    _becomes(pipeline, [("a", 0, 2), ("b", 4000, 1), ("late", 8000, 1)])
     pipeline.stop(force=True, timeout_s=60)
 
 
