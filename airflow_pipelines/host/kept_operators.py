@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import asdict, replace
 from typing import Any
 
 from airflow_pipelines.engine.snapshot import states_of
@@ -27,7 +27,9 @@ def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[K
     return () if saved is None else kept_operators(states_of(saved, batches))
 
 
-def running_operators(states: Mapping[str, Trace], program: StreamProgram | None) -> tuple[KeptOperator, ...]:
+def running_operators(
+    states: Mapping[str, Trace], program: StreamProgram | None, with_keys: Set[str] = frozenset()
+) -> tuple[KeptOperator, ...]:
     """The operators of a program that runs, and what they kept at the newest checkpoint.
 
     Before the first one nothing is written down, and all of them go on: they keep what they have by then, and how much that is
@@ -35,11 +37,13 @@ def running_operators(states: Mapping[str, Trace], program: StreamProgram | None
 
     :param states: the states of the program, empty for none
     :param program: the program, None for none
+    :param with_keys: uids of the operators that keep something by key now
     """
     kept = kept_operators(states) if states else ()
-    if kept or program is None:
-        return kept
-    return tuple(KeptOperator(operator, _states(operator, ()), None) for operator in program.operators)
+    if kept:
+        return tuple(replace(each, has_keys=each.has_keys or each.operator.uid in with_keys) for each in kept)
+    operators = () if program is None else program.operators
+    return tuple(KeptOperator(each, _states(each, ()), None, has_keys=each.uid in with_keys) for each in operators)
 
 
 def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
@@ -56,6 +60,7 @@ def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
             _states(operator, known.states if known is not None else ()),
             sizes.get(operator.uid, 0),
             known.broadcast_bytes if known is not None else 0,
+            has_keys=sizes.get(operator.uid, 0) > 0,
         )
         for operator in operators_of(states[REST])
         for known in (header.get(operator.uid),)

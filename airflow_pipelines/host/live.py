@@ -231,8 +231,10 @@ class LivePipeline:
 
     def kept_operators(self) -> tuple[KeptOperator, ...]:
         """The operators of the stream program, and what they kept at the newest checkpoint."""
-        states = self.circuit.snapshot.states.get(STREAM_PROGRAM)
-        return running_operators({} if states is None else states, self.program.streams)
+        states, runtime = self.circuit.snapshot.states.get(STREAM_PROGRAM), self.circuit.streams
+        metrics = {} if runtime is None else runtime.statistics.metrics
+        with_keys = {uid for (uid, _), task in metrics.items() if task.has_keys}
+        return running_operators({} if states is None else states, self.program.streams, with_keys)
 
     @property
     def evaluation_times(self) -> EvaluationTimes:

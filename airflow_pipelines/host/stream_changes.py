@@ -34,12 +34,14 @@ class KeptOperator:
     :param states: what it keeps: what its functions have asked for
     :param size_bytes: how much of that is kept by key; None before the first checkpoint, when nobody has looked
     :param broadcast_bytes: how much all its tasks have in common
+    :param has_keys: whether something is kept by key, also when that came after the newest checkpoint
     """
 
     operator: StreamOperator
     states: tuple[StreamState, ...] = ()
     size_bytes: int | None = 0
     broadcast_bytes: int = 0
+    has_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class _Fate:
 
     def refusals(self) -> list[Problem]:
         old, new = self.old.operator, self.new
-        if new is None or self.why_anew or not (old.is_keyed and new.is_keyed and self.old.size_bytes):
+        if new is None or self.why_anew or not (old.is_keyed and new.is_keyed and self.old.has_keys):
             return []
         found = []
         if old.max_parallelism != new.max_parallelism:

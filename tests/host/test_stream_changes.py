@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
+from airflow_pipelines.host.kept_operators import running_operators
 from airflow_pipelines.host.stream_changes import KeptOperator, StreamChange, stream_change
 from airflow_pipelines.program.streams import RelationInput, StreamOperator, StreamProgram, StreamState
 
@@ -14,7 +15,7 @@ SOURCE = StreamOperator("in", "Source: orders", "Data Source", "f0")
 TOTALS = (StreamState("total", "value", "INT"), StreamState("seen", "map"))
 COUNT = StreamOperator("count", "Count", "Keyed Process", "f1", ("in",), True, "STRING", 128, TOTALS)
 SINK = StreamOperator("out", "Sink: print", "Data Sink", "f2", ("count",))
-KEPT = (KeptOperator(SOURCE), KeptOperator(COUNT, TOTALS, 4096), KeptOperator(SINK))
+KEPT = (KeptOperator(SOURCE), KeptOperator(COUNT, TOTALS, 4096, has_keys=True), KeptOperator(SINK))
 
 
 def _change(
@@ -88,6 +89,13 @@ def test_what_finds_keys_cannot_change(operator: StreamOperator, fix: str) -> No
     assert len(refused) == 1
     assert fix in refused[0].message
     assert "'Count' (uid 'count')" in refused[0].message
+
+
+def test_what_finds_keys_cannot_change_before_the_first_checkpoint_either() -> None:
+    before = StreamProgram("p", b"", (COUNT,))
+    after = StreamProgram("p", b"", (replace(COUNT, max_parallelism=64),))
+    for with_keys, number in ((frozenset({"count"}), 1), (frozenset({"in"}), 0)):
+        assert len(stream_change(running_operators({}, before, with_keys), after, frozenset()).refusals) == number
 
 
 def test_what_finds_keys_may_change_before_there_is_any() -> None:

@@ -125,8 +125,14 @@ def test_what_finds_keys_cannot_change(embedded_client: PipelineClient, pipeline
     pipeline = _made(embedded_client, pipeline_name)
     pipeline.start(timeout_s=120)
     _visit(pipeline, "a")
+    # A plan says so before the first checkpoint, too.
+    other = {"count.py": COUNT.replace('.uid("count")', '.uid("count").set_max_parallelism(64)')}
+    planned = pipeline.plan(stream_program=other).plan
+    assert planned is not None
+    (refusal,) = planned.refusals
+    assert "set_max_parallelism(128)" in refusal.message
     pipeline.stop(force=False, timeout_s=60)
-    pipeline.modify(stream_program={"count.py": COUNT.replace('.uid("count")', '.uid("count").set_max_parallelism(64)')})
+    pipeline.modify(stream_program=other)
     with pytest.raises((PipelineFailedError, PipelineAPIError), match=r"'Count' \(uid 'count'\).*set_max_parallelism\(128\)"):
         pipeline.start(bootstrap_policy=BootstrapPolicy.ALLOW, timeout_s=120)
     pipeline.modify(stream_program={"count.py": COUNT})

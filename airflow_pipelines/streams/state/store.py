@@ -385,6 +385,12 @@ class KeyedStore:
         """
         return sum(1 for _ in self._pages.ids()), self._pages.size()
 
+    def has_keys(self) -> bool:
+        """Return True if something is kept for a key, hot or at rest; also where it was dropped since its page was written."""
+        if self._pages.size() or any(row is not None for rows in self._waiting.values() for row in rows.values()):
+            return True
+        return any(not entry.is_empty() for entry in self._entries.values())
+
     def note_written(self, page_id: PageId) -> None:
         """Have a page that was loaded count as changed: it is not as it is kept elsewhere.
 

@@ -112,6 +112,7 @@ class TaskMetrics:
     :param bytes: how large they are
     :param counted: what its functions have counted, by the names of the metrics
     :param waiting_keys: how many keys have timers of event time; None while that changes, and where counting would take long
+    :param has_keys: whether it keeps something by key
     """
 
     watermark: int | None = None
@@ -119,6 +120,7 @@ class TaskMetrics:
     bytes: int = 0
     counted: Mapping[str, Any] = field(default_factory=dict)
     waiting_keys: int | None = None
+    has_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)

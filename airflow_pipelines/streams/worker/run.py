@@ -148,7 +148,8 @@ class ProgramRun:
             key = (part.uid, part.index)
             pages, size = self._sizes.get(key, (0, 0))
             known = None if watermark == MIN_TIMESTAMP else watermark
-            found[key] = TaskMetrics(known, pages, size, _readings(part), self._waiting.get(key))
+            has_keys = part.store is not None and part.store.has_keys()
+            found[key] = TaskMetrics(known, pages, size, _readings(part), self._waiting.get(key), has_keys)
         return found
 
     def _count_waiting(self) -> None:

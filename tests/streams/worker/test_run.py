@@ -271,7 +271,9 @@ def test_metrics_are_told_when_they_changed_and_at_most_once_a_second(monkeypatc
 
 def test_the_size_of_state_is_that_at_rest():
     run, _ = begin(program(source(environment()).key_by(lambda value: value).process(Remember()).uid("kept")), now_ms=0)
+    assert not run.metrics()["kept", 0].has_keys
     run.step(1, [splits(1), elements(range(100))])
+    assert [(each.has_keys, each.bytes) for each in (run.metrics()["kept", 0], run.metrics()["in", 0])] == [(True, 0), (False, 0)]
     run.changes()
     run._next_metrics = 0
     told = run.step(2, []).metrics["kept", 0]
