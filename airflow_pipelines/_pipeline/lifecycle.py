@@ -353,12 +353,13 @@ class PipelineLifecycle(PipelineBase):
             takes it away
         :param stream_files: other files of the new stream program
         :param stream_arguments: the new command line of the stream program
-        :param allow_compile_errors: whether a program that does not compile may take the place of one that does; such a change
-            returns at once
+        :param allow_compile_errors: whether a program that does not compile may take the place of one that does, and an empty
+            one that of any; such a change returns at once
         :raises StreamFilesError: when a file of the stream program is missing or cannot be used
         :raises ProgramCompilationError: when the new program does not compile and the old one does; nothing is changed then
-        :raises PipelineAPIError: when the new program is empty (``EmptyProgram``), when the pipeline is not stopped
-            (``UpdateRestrictedToStopped``), or a field cannot change while storage is in use (``EditRestrictedToClearedStorage``)
+        :raises PipelineAPIError: when the new program is empty and the old one is not (``EmptyProgram``), when the pipeline is not
+            stopped (``UpdateRestrictedToStopped``), or a field cannot change while storage is in use
+            (``EditRestrictedToClearedStorage``)
         """
         if isinstance(runtime_config, RuntimeConfig):
             runtime_config = runtime_config.to_dict()

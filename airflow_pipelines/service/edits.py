@@ -17,7 +17,6 @@ from airflow_pipelines.program.stream_files import MAX_BYTES, StreamFilesError, 
 from airflow_pipelines.service import configs, errors
 from airflow_pipelines.service.lifecycle import compilation
 from airflow_pipelines.service.records import PipelineRecord
-from airflow_pipelines.service.replacing import check_not_emptied
 
 NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_]*)?[A-Za-z0-9]")
 TAG = re.compile(r"[a-zA-Z0-9 ._/|\\:=-]+")
@@ -195,7 +194,6 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
             "Stop it first; description and tags can be changed any time",
         )
     _check_storage(record, core)
-    check_not_emptied(record, replace(record, **core))
     code_like = bool(core.keys() & {*_CODE}) or record.platform_version != platform_version
     record = replace(
         record, **core, platform_version=platform_version, version=record.version + 1, refresh_version=record.refresh_version + 1

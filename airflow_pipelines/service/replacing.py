@@ -17,22 +17,6 @@ from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-def check_not_emptied(before: PipelineRecord, after: PipelineRecord) -> None:
-    """Refuse a program without a statement and without stream files in place of one that has some.
-
-    :param before: the pipeline as it is
-    :param after: the pipeline as it is to be
-    :raises Problem: 400
-    """
-    if _has_something(after) or not _has_something(before):
-        return
-    raise Problem(
-        ErrorCode.EMPTY_PROGRAM,
-        f"The new program of pipeline '{before.name}' is empty, so the one it has was kept: its tables and their rows would go "
-        "with it. Give the program's text; a pipeline that is no longer needed can be deleted",
-    )
-
-
 class Replacement:
     """Checks programs before they replace others. Each source is compiled once, however often the pipeline changes meanwhile."""
 
@@ -46,8 +30,16 @@ class Replacement:
         :param before: the pipeline as it is
         :param after: the pipeline as it is to be
         :returns: what compiling gave; None when there was nothing to check
-        :raises Problem: 400 ``InvalidNewProgramSql`` when the new program does not compile and the old one does
+        :raises Problem: 400 ``EmptyProgram`` when the new program has neither a statement nor stream files and the old one has
+            some, and ``InvalidNewProgramSql`` when it does not compile and the old one does
         """
+        if _has_something(before) and not _has_something(after):
+            raise Problem(
+                ErrorCode.EMPTY_PROGRAM,
+                f"The new program of pipeline '{before.name}' is empty, so the one it has was kept: its tables and their rows "
+                "would go with it. Give the program's text; with allow_compile_errors=true it takes the place of the other "
+                "nevertheless",
+            )
         if _texts(before) == _texts(after) or before.program_status in COMPILE_ERRORS:
             return None
         compiled = self._compile(after)

@@ -122,6 +122,18 @@ def test_a_whole_life(
         Pipeline.get(pipeline_name, foreign)
 
 
+def test_a_program_may_be_empty(create: Callable[..., Pipeline], pipeline_name: str, foreign: FelderaClient) -> None:
+    pipeline = create("-- to be written")
+    pipeline.start()
+    assert list(pipeline.query("select 1 + 1 as n")) == [{"n": 2}]
+    pipeline.stop(force=True)
+    pipeline.modify(sql="create table t (i int) with ('materialized' = 'true');")
+    pipeline.modify(sql="")
+    pipeline.start()
+    assert pipeline.tables() == []
+    pipeline.stop(force=True)
+
+
 def test_errors_reach_the_client(foreign: FelderaClient, pipeline_name: str) -> None:
     with pytest.raises(RuntimeError, match="blah"):
         PipelineBuilder(foreign, pipeline_name, "create table t (i int);\ncreate view v as select * from blah;").create()

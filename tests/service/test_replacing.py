@@ -52,6 +52,22 @@ def test_a_stream_program_that_does_not_compile_is_refused_with_its_file() -> No
         Replacement(compiled.__getitem__).check(record, replace(record, stream_files=changed_files))
 
 
+@pytest.mark.parametrize("text", ["", " \n", ";", "-- nothing\n", "/* create table t(id int); */ ;"])
+def test_an_empty_program_is_refused_in_place_of_another(text: str) -> None:
+    replacement = Replacement(Compiler())
+    for record in (given.stopped(), given.broken(), given.stopped_with_storage()):
+        with pytest.raises(Problem, match="is empty, so the one it has was kept") as refused:
+            replacement.check(record, changed(record, program_code=text))
+        assert (http_status(refused.value.code), refused.value.code) == (400, "EmptyProgram")
+    # One with stream files is empty only without them.
+    streaming = changed(given.stopped(), program_code=text, stream_files=(SourceFile("fraud.py", "x"),))
+    replacement.check(given.stopped(), streaming)
+    with pytest.raises(Problem, match="is empty, so the one it has was kept"):
+        replacement.check(streaming, changed(streaming, stream_files=()))
+    empty = given.pending(program_code="")
+    replacement.check(empty, changed(empty, program_code=text))
+
+
 def test_functions_in_rust_do_not_compile() -> None:
     record = given.stopped()
     with pytest.raises(Problem, match="Rust are not supported"):

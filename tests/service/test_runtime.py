@@ -166,7 +166,7 @@ def test_a_program_that_has_to_compile_does_not_replace_one_that_does_if_it_does
     for config, code in (({"workers": 0}, "InvalidRuntimeConfig"), ({}, None)):
         answer = rest.post(f"{url}/validate", json=body | {"runtime_config": config})
         assert (answer.status_code == 200) is (code is None), answer.text
-    assert rest.patch(url, json={"program_code": ""}).json()["error_code"] == "EmptyProgram"
+    assert rest.patch(strict, json={"program_code": ""}).json()["error_code"] == "EmptyProgram"
     assert rest.get(url).json() == before
 
     # One that compiles is compiled once, and is there with the answer.
