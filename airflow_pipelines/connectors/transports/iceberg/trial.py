@@ -17,7 +17,6 @@ from pyiceberg.transforms import IdentityTransform
 
 from airflow_pipelines.connectors.left_out import RowProblem
 from airflow_pipelines.connectors.transports.iceberg.step_writers import StepWriter
-from airflow_pipelines.connectors.transports.lake.readable_texts import UnreadableTextError
 
 _OF_ROWS: Final = (ValueError, TypeError, ArithmeticError)
 _PLACES: Final = (
@@ -77,12 +76,12 @@ class TrialTable:
         """What is wrong with a row; the library often does not say which column it is."""
         if _is_too_long(error):
             return "the value of a column by which the table is partitioned is too long for the name of a folder"
-        if isinstance(error, UnreadableTextError):
-            return str(error)
         row = changes.slice(changes.num_rows - 1)
         for name in row.column_names:
             try:
                 row.column(name).to_pylist()
+            except UnicodeDecodeError:
+                return f"column {name!r} has a text that is not UTF-8"
             except _OF_ROWS as problem:
                 return f"column {name!r} has a value that the library does not write: {problem}"
         schema = self._table.schema()

@@ -67,4 +67,4 @@ def _is_readable(rows: pa.Table, at: int) -> bool:
 def _has_texts(kind: pa.DataType) -> bool:
     if pat.is_nested(kind):
         return any(_has_texts(kind.field(at).type) for at in range(kind.num_fields))
-    return pat.is_string(kind) or pat.is_large_string(kind)
+    return bool(pat.is_string(kind) or pat.is_large_string(kind))

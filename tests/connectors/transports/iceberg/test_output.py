@@ -311,7 +311,7 @@ EVENTS = relation(col("id", "BIGINT"), col("at", "TIMESTAMP"), name="v")
 READINGS = relation(col("id", "BIGINT"), col("x", "DOUBLE"), name="v")
 NOT_TAKEN: dict[str, tuple[RelationSchema, Any, Any, Transform[Any, Any] | None, str]] = {
     "null": (PEOPLE, None, "a", None, "column 'name' must not be NULL in the table"),
-    "bytes": (PEOPLE, texts([b"a\xff"])[0], "a", None, "column 'name' has a value that the library does not write: 'utf-8' codec"),
+    "bytes": (PEOPLE, texts([b"a\xff"])[0], "a", None, "column 'name' has a text that is not UTF-8"),
     "time": (EVENTS, pa.scalar(2**62, pa.timestamp("us")), LAST, None, "column 'at' has a value .*date value out of range"),
     "time of a partition": (EVENTS, pa.scalar(-(2**62), pa.timestamp("us")), LAST, IdentityTransform(), "column 'at' has a value"),
     "number of a partition": (READINGS, float("nan"), float("inf"), IdentityTransform(), "column 'x', by which .* is NaN"),
