@@ -7,8 +7,9 @@ import pytest
 from tests.host.driver import ROWS, TOTALS, Make, totals
 
 
-def test_committed_steps_survive_every_kill_without_a_checkpoint(make: Make) -> None:
-    pipeline = make()
+@pytest.mark.parametrize("model", ["none", "at_least_once"])
+def test_committed_steps_survive_every_kill_without_a_checkpoint(make: Make, model: str) -> None:
+    pipeline = make(fault_tolerance={"model": model, "checkpoint_interval_secs": None})
     pipeline.start()
     pipeline.insert("t", ROWS[0])
     pipeline.insert("t", ROWS[1])
