@@ -23,6 +23,7 @@ from airflow_pipelines.sql.rewrite.json_access import JSON_ACCESS, json_access_c
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
 from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, Call, TokenWalker
 from airflow_pipelines.sql.rewrite.truncation import TRUNCATIONS
+from airflow_pipelines.sql.rewrite.unordered_windows import unordered_window_edits
 from airflow_pipelines.sql.syntax.edits import Edit
 
 _FIELDS = frozenset(
@@ -113,6 +114,7 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
     yield from quantified_edits(walker)
     yield from null_treatment_edits(walker)
     yield from frame_edits(walker)
+    yield from unordered_window_edits(walker)
     yield from array_aggregate_edits(walker)
 
 

@@ -13,7 +13,7 @@ from airflow_pipelines.sql.rewrite.clauses import SelectText, Tokens, around, le
 from airflow_pipelines.sql.rewrite.probe import input_columns
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker, mentions
 from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
-from airflow_pipelines.sql.syntax.dialect import parse_query
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.total_order import ListKey, sorted_list
 
@@ -53,13 +53,14 @@ def deterministic_windows(query: Edited, analyzer: Analyzer) -> Edited:
 
     :param query: Spark SQL that Spark accepts
     :param analyzer: knows the relations that the query reads
+    :raises SyntaxFailure: when a function asks for an order that nothing gives; offsets are those of the query as first written
     """
     tree = parse_query(query.text) if mentions(query.text, "over") else None
     if tree is None or tree.find(exp.Window) is None:
         return query
     walker = TokenWalker(query.text)
     places = selects(walker)
-    known: dict[int, tuple[str, ...]] = {}
+    known: dict[int, tuple[str, ...] | None] = {}
     edits: list[Edit] = []
     for window in tree.find_all(exp.Window):
         call = _call(window, walker, places)
@@ -68,8 +69,19 @@ def deterministic_windows(query: Edited, analyzer: Analyzer) -> Edited:
             continue
         if id(select) not in known:
             known[id(select)] = _ties(select, around(places, call.at), walker, analyzer)
-        edits += _edits(call, known[id(select)], walker)
+        ties = known[id(select)]
+        if ties is None and _needs_all_columns(call):
+            message = f"{call.name.upper()} without ORDER BY takes rows in the order of all their columns, which are not known here"
+            raise SyntaxFailure(*query.origin(walker.start(call.at), walker.end(call.over[1] - 1)), f"{message}: write ORDER BY")
+        edits += _edits(call, ties or (), walker)
     return query.edit(edits)
+
+
+def _needs_all_columns(call: _Call) -> bool:
+    """Return True if nothing but the columns of the rows says in which order a function takes them."""
+    order = call.definition.args.get("order")
+    keys = order.expressions if order is not None else []
+    return call.name in _POSITIONS | {"nth_value"} and bool(keys) and all(isinstance(key.this, exp.Null) for key in keys)
 
 
 def _call(window: exp.Window, walker: TokenWalker, places: list[SelectText]) -> _Call | None:
@@ -269,13 +281,17 @@ def _is_order_insensitive(window: exp.Window) -> bool:
     return isinstance(above, exp.Func) and bool({above.sql_name().lower(), above.name.lower()} & _ORDER_INSENSITIVE)
 
 
-def _ties(select: exp.Select, place: SelectText | None, walker: TokenWalker, analyzer: Analyzer) -> tuple[str, ...]:
-    """The tie breakers of a SELECT's window functions: expressions that differ between all of their rows."""
+def _ties(select: exp.Select, place: SelectText | None, walker: TokenWalker, analyzer: Analyzer) -> tuple[str, ...] | None:
+    """The tie breakers of a SELECT's window functions: expressions that differ between all of their rows.
+
+    :returns: None when Spark cannot say which columns there are; nothing where there is one row
+    """
     if place is not None and "group by" in place.clauses:
         return _group_keys(select, place, walker)
     if select.args.get("having") is not None or any(True for item in select.expressions for _ in aggregate_calls(item)):
         return ()
-    return tuple(column.sortable for column in input_columns(select, analyzer) or ())
+    columns = input_columns(select, analyzer)
+    return None if columns is None else tuple(column.sortable for column in columns)
 
 
 def _group_keys(select: exp.Select, place: SelectText, walker: TokenWalker) -> tuple[str, ...]:
