@@ -1,6 +1,7 @@
 """Rewrites casts that Spark refuses: timestamps as numbers and as times of day, rows and maps as VARIANTs.
 
-A timestamp without time zone is a number of milliseconds since 1970.
+A timestamp without time zone is a number of milliseconds since 1970. Spark also speaks of a cast where a function of dates has
+another name for a TIME.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from airflow_pipelines.engine.spark.analysis import QueryRefused
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
+from airflow_pipelines.sql.rewrite.truncation import of_times
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _CONDITION = "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"
@@ -44,13 +46,35 @@ _REWRITES: Sequence[tuple[re.Pattern[str], re.Pattern[str], _Rewrite]] = (
 )
 """By the type that is given and the one that is wanted."""
 
+_TIME = re.compile(r"TIME\(\d\)")
+_WITH_DATE = re.compile(r"DATE|TIMESTAMP(_NTZ)?")
+_ADVICE: Sequence[tuple[re.Pattern[str], re.Pattern[str], str]] = (
+    (_TIME, _WITH_DATE, "A TIME has no date: write MAKE_TIMESTAMP_NTZ(date, time) with the date that is meant"),
+    (re.compile("DATE"), _TIME, "A DATE has no time of day: write TIME '00:00:00' if midnight is meant"),
+    (_NUMBER, _TIME, "A number is no TIME: write TIME_FROM_SECONDS(n), TIME_FROM_MILLIS(n) or TIME_FROM_MICROS(n)"),
+)
+"""Casts without a meaning, by the same types, with what to write instead."""
+
 
 def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
-    """Rewrite the cast that Spark refuses; None when it is none of these."""
+    """Rewrite the cast that Spark refuses; None when it is none of these.
+
+    :param query: the query that Spark refuses
+    :param refused: its reason, with a place in ``query.text``
+    :raises QueryRefused: when the cast has no meaning, with what to write instead; its place is that of the query as first written
+    """
     found = _TYPES.search(refused.message)
     if refused.condition != _CONDITION or found is None:
         return None
     given, wanted = found["given"], found["wanted"]
+    is_of_time = _TIME.fullmatch(given) and _WITH_DATE.fullmatch(wanted)
+    other = of_times(query.text, refused.start, refused.end) if is_of_time else None
+    if isinstance(other, Edit):
+        return query.edit([other])
+    advice = next((text for one, other, text in _ADVICE if one.fullmatch(given) and other.fullmatch(wanted)), None)
+    if other is not None or advice is not None:
+        place = query.origin(refused.start, refused.end)
+        raise QueryRefused(*place, other or f"{advice}", refused.condition)
     rewrite = next((text for one, other, text in _REWRITES if one.fullmatch(given) and other.fullmatch(wanted)), None)
     written = _written(query.text[refused.start : refused.end])
     if rewrite is None or written is None:

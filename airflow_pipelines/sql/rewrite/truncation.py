@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.syntax.edits import Edit
 
 _YEARS: Mapping[str, tuple[int, int]] = {"decade": (10, 0), "century": (100, 1), "millennium": (1000, 1)}
 """Units of several years that Spark lacks: how many, and the last digit of the first one. The year 2001 begins a century."""
@@ -18,6 +19,12 @@ _UNITS: Mapping[str, str] = {
 """Spark's name of each other unit."""
 _SPARKS_OTHER_NAMES = frozenset({"yyyy", "yy", "mm", "mon", "dd"})
 """Other names of units that Spark takes in quotes."""
+_PARTS_OF_DAY: Mapping[str, int] = {
+    "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1_000, "microsecond": 1,
+}  # fmt: skip
+"""Units of a TIME, in microseconds."""
+_DAY = 86_400_000_000
+_DIFFERENCES = frozenset({"date_diff", "datediff", "timestampdiff"})
 _Rewrite = Callable[[TokenWalker, Call, Sequence[str]], str | None]
 
 
@@ -74,6 +81,49 @@ def _time_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> 
     if len(arguments) != 2 or arguments[1].lower() not in _UNITS or _is_unit_first(arguments):
         return None
     return f"TIME_TRUNC('{_UNITS[arguments[1].lower()]}', {arguments[0]})"
+
+
+def of_times(text: str, start: int, end: int) -> Edit | str | None:
+    """Round a TIME, or take the difference of two, where the same call of dates and times is something else in Spark.
+
+    :param text: Spark SQL
+    :param start: the offset of the call, or of a part of it, that Spark refuses because of a TIME
+    :param end: the offset behind it
+    :returns: the edit, or why there is none, in a sentence; None when it is no such call
+    """
+    walker = TokenWalker(text)
+    around = [call for call in walker.calls() if call.start <= start and end <= call.end]
+    for call in reversed(around):
+        arguments = [walker.piece(*argument) for argument in call.arguments]
+        if call.name.lower() == "date_trunc" and len(arguments) == 2:
+            unit, value = arguments[0].strip("'").lower(), arguments[1]
+            for written, rounded in ((_floor, _time_floor), (_ceil, _time_ceil)):
+                found = next((outer for outer in around if text[outer.start : outer.end] == written(value, unit)), None)
+                if found is not None:
+                    is_known = unit in _PARTS_OF_DAY
+                    return Edit(found.start, found.end, rounded(value, unit)) if is_known else _no_part("is rounded to", unit)
+            return "DATE_TRUNC is of dates: write TIME_TRUNC(time, unit) for a TIME"
+        if call.name.lower() in _DIFFERENCES and len(arguments) == 3:
+            unit = arguments[0].lower()
+            if unit not in _PARTS_OF_DAY:
+                return _no_part("differs from another one by", unit)
+            return Edit(call.start, call.end, f"TIME_DIFF('{unit.upper()}', {arguments[1]}, {arguments[2]})")
+    return None
+
+
+def _no_part(what: str, unit: str) -> str:
+    *most, last = map(str.upper, _PARTS_OF_DAY)
+    return f"A TIME {what} {', '.join(most)} or {last}, and not {unit.upper()}"
+
+
+def _time_floor(value: str, unit: str) -> str:
+    return f"TIME_TRUNC('{_UNITS[unit]}', {value})"
+
+
+def _time_ceil(value: str, unit: str) -> str:
+    """The next moment of the unit; behind the last one of the day it is midnight."""
+    length = _PARTS_OF_DAY[unit]
+    return f"TIME_FROM_MICROS((TIME_TO_MICROS({value}) + {length - 1}) DIV {length} * {length} % {_DAY})"
 
 
 TRUNCATIONS: Mapping[str, _Rewrite] = {
