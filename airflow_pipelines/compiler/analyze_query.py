@@ -43,7 +43,7 @@ def analyze_query(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: 
     :raises SyntaxFailure: when a construct is used in a wrong way; so are its offsets
     """
     # The text is analyzed before it is made deterministic, so that errors are about what was written.
-    accepted, analyzed = analyze_variants(to_spark_syntax(query, analyzer), analysis)
+    accepted, analyzed = analyze_variants(to_spark_syntax(query, analyzer), analysis, analyzer)
     kept = make_deterministic(typed_expressions(accepted, analyzer), analyzer)
     if kept is not accepted:
         analyzed = _analyzed(kept, analysis)

@@ -12,6 +12,7 @@ from airflow_pipelines.sql.program.function_bodies import FunctionBody
 from airflow_pipelines.sql.rewrite.casts import spark_type
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import spell_for_spark
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 from airflow_pipelines.sql.syntax.edits import Edited
 
 
@@ -35,8 +36,8 @@ def _check_body(compilation: Compilation, function: FunctionDefinition, body: Fu
     cast = f"SELECT CAST(({edits.text}) AS {spark_type(function.returns)})"
     start = len("SELECT CAST((")
     try:
-        analyze_variants(Edited(f"{cast}{relation}"), compilation.analysis)
-    except QueryRefused as refused:
+        analyze_variants(Edited(f"{cast}{relation}"), compilation.analysis, compilation.analyzer)
+    except (QueryRefused, SyntaxFailure) as refused:
         first = min(max(refused.start - start, 0), max(len(edits.text) - 1, 0))
         last = max(min(refused.end - start, len(edits.text)), first + 1)
         place, end = edits.origin(first, last)

@@ -1,8 +1,8 @@
 """Rewrites fields and elements of VARIANT values, ``v['k']``, ``v[1]`` and ``v.k``, as calls of VARIANT_GET.
 
 Only Spark's analyzer knows which expressions are VARIANTs. It refuses these accesses one by one, and each is rewritten where it is
-refused. Casts whose meaning depends on types are rewritten in the same way, UNNEST of rows into their fields, and tables that a
-column of a subquery hides.
+refused. Casts whose meaning depends on types are rewritten in the same way, fields of rows by their places, comparisons of MAPs,
+UNNEST of rows into their fields, and tables that a column of a subquery hides.
 """
 
 from __future__ import annotations
@@ -13,31 +13,46 @@ from itertools import chain
 
 from sqlglot.tokenizer_core import TokenType
 
+from airflow_pipelines.compiler.explained import explained
 from airflow_pipelines.compiler.refused_casts import repaired_cast
 from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
+from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.hidden_tables import hidden_table_edits
+from airflow_pipelines.sql.rewrite.map_comparisons import compared_maps
+from airflow_pipelines.sql.rewrite.ordinality import with_columns_of
+from airflow_pipelines.sql.rewrite.row_fields import name_row_fields
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.json_path import path_literal, path_step
 
 _CONDITION = "INVALID_EXTRACT_BASE_FIELD_TYPE"
+_FIELD_BY_PLACE = "INVALID_EXTRACT_FIELD_TYPE"
+"""What Spark calls a field of a row that is not given by its name."""
 _ALIASES = "NUM_TABLE_VALUE_ALIASES_MISMATCH"
 """What Spark calls a generator with more or fewer columns than their names."""
+_WRONG_TYPE = "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"
+_NO_ORDER = "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE"
+_TYPE = re.compile(r'has the type "(?P<kind>[^"]+)"')
+_UNORDERED = re.compile(r'The `(?P<function>.+?)` does not support ordering on type "(?P<kind>[^"]+)"')
 _NAME_IN_BRACKETS = re.compile(r"^\(+([\w.]+)\)+$")
 _BASE = re.compile(r'from "(?P<base>.*?)"\. ')
 
 
-def analyze_variants(query: Edited, analysis: Analysis) -> tuple[Edited, Analyzed]:
-    """Analyze a query, and rewrite accesses to VARIANTs, casts, UNNEST of rows and hidden tables until Spark accepts it.
+def analyze_variants(query: Edited, analysis: Analysis, analyzer: Analyzer) -> tuple[Edited, Analyzed]:
+    """Analyze a query, and rewrite what depends on types, and hidden tables, until Spark accepts it.
 
+    :param query: the query in Spark's syntax
+    :param analysis: of a session that knows the relations that the query reads
+    :param analyzer: knows them, too
     :returns: the query as Spark accepts it, and what Spark knows of it
     :raises QueryRefused: with a place in ``query.text``
+    :raises SyntaxFailure: where a field of a row cannot be told; so is its place
     """
     edited, outcome = query, _asked(query.text, analysis)
     while isinstance(outcome, QueryRefused):
-        better = _better(edited, outcome, analysis)
+        better = _better(edited, outcome, analysis, analyzer)
         if better is None:
-            raise QueryRefused(*edited.origin(outcome.start, outcome.end), outcome.message, outcome.condition) from outcome
+            raise QueryRefused(*edited.origin(outcome.start, outcome.end), explained(outcome), outcome.condition) from outcome
         edited, outcome = better
     return edited, outcome
 
@@ -49,11 +64,20 @@ def _asked(text: str, analysis: Analysis) -> Analyzed | QueryRefused:
         return refused
 
 
-def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:
+def _better(
+    edited: Edited, refused: QueryRefused, analysis: Analysis, analyzer: Analyzer
+) -> tuple[Edited, Analyzed | QueryRefused] | None:
     """The query with one more of them rewritten, and its analysis; None when Spark refuses something else."""
     cast = repaired_cast(edited, refused)
     if cast is not None:
         return cast, _asked(cast.text, analysis)
+    if refused.condition == _FIELD_BY_PLACE:
+        named = name_row_fields(edited, analyzer)
+        return None if named is edited else (named, _asked(named.text, analysis))
+    by_type = _by_type(edited, refused)
+    if by_type:
+        after = edited.edit(by_type)
+        return after, _asked(after.text, analysis)
     if refused.condition == _ALIASES:
         return _with_fields(edited, refused, analysis)
     found = _BASE.search(refused.message)
@@ -82,6 +106,19 @@ def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[
             if not (isinstance(outcome, QueryRefused) and _is_wrong(outcome)):
                 return after, outcome
     return None
+
+
+def _by_type(edited: Edited, refused: QueryRefused) -> list[Edit]:
+    """The edits of what is said in another way for the type that Spark names: places of rows and entries, comparisons of MAPs."""
+    found = (_UNORDERED if refused.condition == _NO_ORDER else _TYPE).search(refused.message)
+    if found is None or refused.condition not in {_NO_ORDER, _WRONG_TYPE}:
+        return []
+    if refused.condition == _NO_ORDER:
+        return compared_maps(found["kind"], found["function"], edited.text, refused.start, refused.end)
+    edit = with_columns_of(found["kind"], edited.text, refused.start, refused.end)
+    if isinstance(edit, str):
+        raise QueryRefused(*edited.origin(refused.start, refused.end), edit, refused.condition)
+    return [] if edit is None else [edit]
 
 
 def _with_fields(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:

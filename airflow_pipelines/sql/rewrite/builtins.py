@@ -14,13 +14,13 @@ from airflow_pipelines.sql.rewrite.constructs import (
     frame_edits,
     interval_edits,
     null_treatment_edits,
-    ordinality_edits,
     quantified_edits,
     unnest_edits,
 )
 from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
 from airflow_pipelines.sql.rewrite.json_access import JSON_ACCESS, json_access_call, json_operator_edits
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
+from airflow_pipelines.sql.rewrite.ordinality import ordinality_edits
 from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, Call, TokenWalker
 from airflow_pipelines.sql.rewrite.truncation import TRUNCATIONS
 from airflow_pipelines.sql.rewrite.unordered_windows import unordered_window_edits

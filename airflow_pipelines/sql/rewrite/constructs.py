@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
-from airflow_pipelines.sql.rewrite.clauses import alias, level, split
+from airflow_pipelines.sql.rewrite.clauses import alias, level
 from airflow_pipelines.sql.rewrite.refused import MEMBERSHIP
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
-_BEFORE_RELATION = frozenset({",", "from", "join", "lateral"})
+BEFORE_RELATION = frozenset({",", "from", "join", "lateral"})
+"""Words behind which a relation stands."""
 _BEFORE_VALUE = frozenset(
     {
         "!=", "(", "*", "+", ",", "-", "/", "<", "<=", "<=>", "<>", "=", ">", ">=", "all", "and", "between", "by", "case",
@@ -20,8 +21,6 @@ _BEFORE_VALUE = frozenset(
 _QUERIES = frozenset({"from", "select", "values", "with"})
 _TREATED = frozenset({"first", "first_value", "lag", "last", "last_value", "lead", "nth_value"})
 """Functions that are told behind their parentheses what NULLs are to them."""
-_ARRAY = "TRANSFORM({}, (__e, __i) -> STRUCT(__e, __i + 1))"
-_MAP = "TRANSFORM(MAP_ENTRIES({}), (__e, __i) -> STRUCT(__e.key, __e.value, __i + 1))"
 
 
 def unnest_edits(walker: TokenWalker) -> Iterator[Edit]:
@@ -29,7 +28,7 @@ def unnest_edits(walker: TokenWalker) -> Iterator[Edit]:
     for call in walker.calls():
         before = walker.word(call.at - 1)
         with_places = walker.word(call.close + 1) == "with" and walker.word(call.close + 2) == "ordinality"
-        if call.name != "unnest" or not call.arguments or before not in _BEFORE_RELATION or with_places:
+        if call.name != "unnest" or not call.arguments or before not in BEFORE_RELATION or with_places:
             continue
         values = ", ".join(walker.piece(*argument) for argument in call.arguments)
         made = f"EXPLODE({values})" if len(call.arguments) == 1 else f"INLINE(ARRAYS_ZIP({values}))"
@@ -38,36 +37,6 @@ def unnest_edits(walker: TokenWalker) -> Iterator[Edit]:
         if named is not None and walker.word(named + 1) != "(" and len(call.arguments) == 1:
             name = walker.piece(walker.start(named), walker.end(named))
             yield Edit(walker.end(named), walker.end(named), f"({name})")
-
-
-def ordinality_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """``UNNEST(x) WITH ORDINALITY AS t(c, place)``: the elements of an array, or the entries of a map, with their places from 1.
-
-    The number of columns says whether it is an array or a map; without a list of columns it is an array.
-    """
-    for call in walker.calls():
-        with_places = walker.word(call.close + 1) == "with" and walker.word(call.close + 2) == "ordinality"
-        if call.name == "unnest" and with_places and len(call.arguments) == 1 and walker.word(call.at - 1) in _BEFORE_RELATION:
-            yield from _with_places(walker, call)
-
-
-def _with_places(walker: TokenWalker, call: Call) -> Iterator[Edit]:
-    behind = call.close + 3
-    alias = behind + 1 if walker.word(behind) == "as" else behind
-    close = walker.closing(alias + 1) if walker.name(alias) and walker.word(alias + 1) == "(" else None
-    columns = 2 if close is None else len(split(walker, (alias + 2, close)))
-    if columns not in {2, 3}:
-        return
-    value = walker.piece(*call.arguments[0])
-    made = f"INLINE({(_ARRAY if columns == 2 else _MAP).format(value)})"
-    lateral = "" if walker.word(call.at - 1) in {"from", "lateral"} else "LATERAL "
-    named = ""
-    if close is None:
-        is_named = walker.word(behind) == "as"
-        named = "" if is_named else " AS unnest(col, ordinality)"
-        if is_named:
-            yield Edit(walker.end(alias), walker.end(alias), "(col, ordinality)")
-    yield Edit(call.start, walker.end(call.close + 2), f"{lateral}{made}{named}")
 
 
 def difference_edits(walker: TokenWalker) -> Iterator[Edit]:

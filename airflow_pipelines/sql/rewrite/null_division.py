@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.rewrite.probe import types_in
+from airflow_pipelines.sql.rewrite.probe import select_at, types_in
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
@@ -34,14 +34,8 @@ def null_divisions(query: Edited, analyzer: Analyzer) -> Edited:
 
 def _edit(query: Edited, walker: TokenWalker, call: Call, analyzer: Analyzer) -> Edit:
     left, right = (walker.piece(*argument) for argument in call.arguments)
-    kinds = types_in(_select(query.text, call), [left, right], analyzer)
+    kinds = types_in(select_at(parse_query(query.text), call.start, call.end) or exp.Select(), [left, right], analyzer)
     if kinds is None:
         raise SyntaxFailure(*query.origin(call.start, call.end), f"The types that DIV_NULL divides are not known here: {_ADVICE}")
     operator = "DIV" if _INTEGERS.issuperset(kinds) else "/"
     return Edit(call.start, call.end, f"(({left}) {operator} NULLIF({right}, 0))")
-
-
-def _select(text: str, call: Call) -> exp.Select:
-    """The SELECT that a call belongs to; one that reads nothing when the call is of constants."""
-    within = (node for node in parse_query(text).walk() if call.start <= node.meta.get("start", -1) < call.end)
-    return next((select for node in within if (select := node.find_ancestor(exp.Select)) is not None), exp.Select())

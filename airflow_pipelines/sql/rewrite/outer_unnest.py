@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite import clauses
-from airflow_pipelines.sql.rewrite.probe import types_in
+from airflow_pipelines.sql.rewrite.probe import select_at, types_in
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
@@ -51,8 +51,7 @@ _GOES_ON = frozenset({"!=", "<", "<=", "<=>", "<>", "=", ">", ">=", "and", "in",
 
 
 def _edits(walker: TokenWalker, call: Call, ends: tuple[int, int], tree: exp.Expr, analyzer: Analyzer) -> Iterator[Edit]:
-    within = (node for node in tree.walk() if call.start < node.meta.get("start", -1) < call.end)
-    select = next((select for node in within if (select := node.find_ancestor(exp.Select)) is not None), None)
+    select = select_at(tree, call.start + 1, call.end)
     value = walker.piece(call.arguments[0][0], call.arguments[-1][1]) if call.arguments else ""
     kinds = types_in(select, [value], analyzer) if select is not None and value else None
     if kinds is not None and kinds[0].startswith("map<"):

@@ -97,6 +97,17 @@ def types_in(select: exp.Select, expressions: Sequence[str], analyzer: Analyzer)
     return tuple(kind for _, kind in columns)
 
 
+def select_at(tree: exp.Expr, start: int, end: int) -> exp.Select | None:
+    """The innermost SELECT that holds what stands between two offsets; None where no name or call stands there.
+
+    :param tree: the whole query, parsed
+    :param start: an offset in its text
+    :param end: the offset behind
+    """
+    within = (node for node in tree.walk() if start <= node.meta.get("start", -1) < end)
+    return next((select for node in within if (select := node.find_ancestor(exp.Select)) is not None), None)
+
+
 def output_columns(query: exp.Expr, analyzer: Analyzer) -> ColumnTypes | None:
     """Names and types of what a query within a larger one gives; None when Spark cannot say.
 

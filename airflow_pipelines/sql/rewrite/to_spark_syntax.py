@@ -8,6 +8,7 @@ from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.asof import asof_joins
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_calls
 from airflow_pipelines.sql.rewrite.null_division import null_divisions
+from airflow_pipelines.sql.rewrite.ordinality import name_fields_of_elements
 from airflow_pipelines.sql.rewrite.outer_unnest import outer_unnests_of_maps
 from airflow_pipelines.sql.rewrite.stars import expand_star_replace
 from airflow_pipelines.sql.rewrite.time_windows import time_windows
@@ -20,12 +21,13 @@ PASSES: tuple[Callable[[Edited, Analyzer], Edited], ...] = (
     expand_star_replace,
     null_divisions,
     outer_unnests_of_maps,
+    name_fields_of_elements,
 )
 """The passes in their order. Each takes the output of the one before it."""
 
 
 def to_spark_syntax(query: Edited, analyzer: Analyzer) -> Edited:
-    """Rewrite bare calls of the clock, time windows, ASOF joins, stars with REPLACE, DIV_NULL and outer joins with UNNEST of MAPs.
+    """Rewrite bare calls of the clock, time windows, ASOF joins, stars with REPLACE, DIV_NULL, and UNNEST that depends on types.
 
     :param query: folded text that parses
     :param analyzer: knows the relations that the query reads

@@ -18,7 +18,8 @@ _PARAMETER = "__e{}"
 
 def has_order(kind: str) -> bool:
     """Whether Spark orders values of a type, given by its name."""
-    return not ("map<" in kind or "variant" in kind or has_calendar_interval(kind))
+    name = kind.lower()
+    return not ("map<" in name or "variant" in name or has_calendar_interval(kind))
 
 
 def sortable(text: str, kind: str) -> str:
