@@ -132,6 +132,23 @@ SELECT extra, COUNT(*) AS n FROM customers GROUP BY extra;
 -- instead
 SELECT to_json(extra) AS extra, COUNT(*) AS n FROM customers GROUP BY to_json(extra);
 
+-- `DISTINCT`, `UNION`, `INTERSECT` and `EXCEPT` of MAPs
+SELECT DISTINCT MAP(product, customer) AS m FROM orders;
+-- instead
+SELECT m FROM (SELECT MAP(product, customer) AS m FROM orders) GROUP BY m;
+-- MAPs in what compares them but for `=`, `<>`, `<`, `<=`, `>`, `>=`, `IN` a list, `IS DISTINCT FROM`, `ORDER BY`, `MAX`, `MIN`, `MAX_BY` and `MIN_BY`
+SELECT id FROM orders WHERE MAP(product, customer) IN (SELECT MAP(name, id) FROM customers);
+-- instead
+SELECT o.id FROM orders o LEFT SEMI JOIN customers c ON MAP(o.product, o.customer) = MAP(c.name, c.id);
+-- a cast of a TIME to a TIMESTAMP or DATE
+SELECT id, CAST(TIME '10:00:00' AS TIMESTAMP) AS at FROM orders;
+-- instead
+SELECT id, MAKE_TIMESTAMP_NTZ(CAST(placed AS DATE), TIME '10:00:00') AS at FROM orders;
+-- a place that no field of a ROW has
+SELECT STRUCT(id, product)[0] AS id FROM orders;
+-- instead
+SELECT STRUCT(id, product)[1] AS id FROM orders;
+
 -- an `INTERVAL` without units
 CREATE TABLE t (a INTERVAL);
 -- instead
@@ -169,6 +186,10 @@ SELECT XXHASH(CAST(product AS BINARY), 1) AS h FROM orders;
 SELECT XXHASH64(product) AS h FROM orders;
 -- `BLACKBOX`
 SELECT BLACKBOX(id) AS id FROM orders;
+-- distances of `RANGE` in a window without `ORDER BY`
+SELECT id, SUM(amount) OVER (RANGE 1 PRECEDING) AS s FROM orders;
+-- instead
+SELECT id, SUM(amount) OVER (ORDER BY id RANGE 1 PRECEDING) AS s FROM orders;
 -- `WITHIN DISTINCT`
 SELECT SUM(amount) WITHIN DISTINCT (customer) AS s FROM orders;
 -- instead

@@ -21,6 +21,7 @@ from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
 from airflow_pipelines.sql.rewrite.json_access import JSON_ACCESS, json_access_call, json_operator_edits
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
 from airflow_pipelines.sql.rewrite.ordinality import ordinality_edits
+from airflow_pipelines.sql.rewrite.table_functions import table_function_edits
 from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, Call, TokenWalker
 from airflow_pipelines.sql.rewrite.truncation import TRUNCATIONS
 from airflow_pipelines.sql.rewrite.unordered_windows import unordered_window_edits
@@ -109,6 +110,7 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
     yield from _bare_relations(walker)
     yield from unnest_edits(walker)
     yield from ordinality_edits(walker)
+    yield from table_function_edits(walker)
     yield from difference_edits(walker)
     yield from interval_edits(walker)
     yield from quantified_edits(walker)

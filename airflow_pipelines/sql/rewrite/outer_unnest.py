@@ -1,4 +1,4 @@
-"""Rewrites LEFT JOIN UNNEST of a MAP, because Spark has no outer join with what a correlated MAP holds."""
+"""Rewrites outer joins with what a column holds, because Spark has none where the column is or holds a MAP or a VARIANT."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from airflow_pipelines.sql.rewrite.probe import select_at, types_in
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.values.total_order import has_order
+
+_GENERATORS = frozenset({"explode", "inline", "posexplode"})
+"""Generators that have a form with NULLs for nothing."""
 
 
 def outer_unnests_of_maps(query: Edited, analyzer: Analyzer) -> Edited:
     """Rewrite ``LEFT JOIN LATERAL EXPLODE(map) ... ON TRUE`` to a cross join with a generator that gives NULLs for no entries.
 
-    Arrays are left alone: Spark joins what they hold.
+    What reads neither MAPs nor VARIANTs is left alone: Spark joins it.
 
     :param query: folded text that parses
     :param analyzer: knows the relations that the query reads
     """
-    if not mentions(query.text, "explode"):
+    if not mentions(query.text, *_GENERATORS):
         return query
     walker = TokenWalker(query.text)
     joined = [(call, ends) for call in walker.calls() if (ends := _left_join(walker, call)) is not None]
@@ -35,7 +39,7 @@ def outer_unnests_of_maps(query: Edited, analyzer: Analyzer) -> Edited:
 def _left_join(walker: TokenWalker, call: Call) -> tuple[int, int] | None:
     """The tokens LEFT and ON of a join whose right side is the call, and whose condition is TRUE."""
     words = [walker.word(call.at - place) for place in (3, 2, 1)]
-    if call.name.lower() != "explode" or words[1:] != ["join", "lateral"]:
+    if call.name.lower() not in _GENERATORS or words[1:] != ["join", "lateral"]:
         return None
     first = call.at - 4 if words[0] == "outer" else call.at - 3
     named = clauses.alias(walker, call.close + 1)
@@ -51,9 +55,23 @@ _GOES_ON = frozenset({"!=", "<", "<=", "<=>", "<>", "=", ">", ">=", "and", "in",
 
 
 def _edits(walker: TokenWalker, call: Call, ends: tuple[int, int], tree: exp.Expr, analyzer: Analyzer) -> Iterator[Edit]:
-    select = select_at(tree, call.start + 1, call.end)
-    value = walker.piece(call.arguments[0][0], call.arguments[-1][1]) if call.arguments else ""
-    kinds = types_in(select, [value], analyzer) if select is not None and value else None
-    if kinds is not None and kinds[0].startswith("map<"):
-        yield Edit(walker.start(ends[0]), walker.end(call.at), "CROSS JOIN LATERAL EXPLODE_OUTER")
+    if _reads_unordered(walker, call, tree, analyzer):
+        yield Edit(walker.start(ends[0]), walker.end(call.at), f"CROSS JOIN LATERAL {call.name}_OUTER")
         yield Edit(walker.end(ends[1] - 1), walker.end(ends[1] + 1), "")
+
+
+def _reads_unordered(walker: TokenWalker, call: Call, tree: exp.Expr, analyzer: Analyzer) -> bool:
+    """Return True if the argument of a call, or a column in it, is of a type that Spark does not order."""
+    select = select_at(tree, call.start + 1, call.end)
+    if select is None or not call.arguments:
+        return False
+    first, last = call.arguments[0][0], call.arguments[-1][1]
+    columns = [column for column in tree.find_all(exp.Column) if first <= column.parts[0].meta.get("start", -1) < last]
+    values = [walker.piece(first, last), *(_text(walker, column) for column in columns)]
+    # Parameters of lambda functions look like columns: each is asked about alone.
+    kinds = [kind for value in dict.fromkeys(values) for kind in types_in(select, [value], analyzer) or ()]
+    return not all(map(has_order, kinds))
+
+
+def _text(walker: TokenWalker, column: exp.Column) -> str:
+    return walker.piece(column.parts[0].meta["start"], column.parts[-1].meta["end"] + 1)

@@ -52,16 +52,6 @@ VIEWS = {
     "places_of_maps": "select t.k, e.key, e.value, e.n from t cross join unnest(t.m) with ordinality as e(key, value,"
     " n) where e.n > 1",
     "outer_places": "select t.k, e.c, e.ord from t left join unnest(t.a) with ordinality as e(c, ord) on true",
-    "places_of_pairs": "select t.k, e.s, e.x, e.n from t left join unnest(transform(t.a, c -> struct(c as s, t.x as x)))"
-    " with ordinality as e(s, x, n) on true",
-    "places_side_by_side": "select t.k, e.a, e.b, e.n from t, unnest(t.a, map_keys(t.m)) with ordinality as e(a, b, n)",
-    "unordered": "select k, x, lag(x) over (partition by k) as g, lead(s) ignore nulls over (partition by k) as d,"
-    " row_number() over (partition by k) as n, rank() over (partition by o) as r, nth_value(x, 2) over (partition by k) as v,"
-    " sum(x) over (partition by o range between unbounded preceding and current row) as s from t",
-    "unordered_groups": "select k, lag(sum(x)) over () as g, ntile(2) over () as n from t group by k",
-    "equal_maps": "select l.k, r.x from t l join t r on l.m = r.m and l.k < r.k",
-    "greatest_maps": "select k, max(m) as m, min_by(x, m) as x, count(*) filter (where m > map('p', 1)) as n from t group by k",
-    "sorted_maps": "select k, m, rank() over (partition by o order by m desc) as r from t where m <> map('q', 1)",
     "differences": "select k, (until - at) second as s, (until - at) hours to minutes as h, (day - date '2024-01-01') days as d,"
     " (until - at) months as m from u where (until - at) day > interval '1' day",
 }

@@ -27,6 +27,11 @@ class Types:
     ("join", "rewritten"),
     [
         ("left join LATERAL EXPLODE(t.m) as e(k, v) on true", "CROSS JOIN LATERAL EXPLODE_OUTER(t.m) as e(k, v)"),
+        (
+            "left join LATERAL INLINE(TRANSFORM(MAP_ENTRIES(t.m), (x, i) -> STRUCT(x.key, i))) as e(k, v) on true",
+            "CROSS JOIN LATERAL INLINE_OUTER(TRANSFORM(MAP_ENTRIES(t.m), (x, i) -> STRUCT(x.key, i))) as e(k, v)",
+        ),
+        ("left join LATERAL INLINE(t.a) as e(k, v) on true", None),
         ("left outer join LATERAL EXPLODE(t.m) e(k, v) on true where k", "CROSS JOIN LATERAL EXPLODE_OUTER(t.m) e(k, v) where k"),
         ("left join LATERAL EXPLODE(t.a) as e(x) on true", None),
         # The condition decides which entries there are.
