@@ -45,7 +45,9 @@ class Builder:
         except AnalysisFailed as error:
             raise NotIncremental(f"Spark does not accept the plan's text: {error}") from error
         if any(" collate " in kind for _, kind in types):
-            raise NotIncremental("text with a collation has no incremental rule yet")
+            raise NotIncremental(
+                "no relation holds text with a collation: LOWER(...) instead of COLLATE UTF8_LCASE follows changes"
+            )
         if any(has_calendar_interval(kind) for _, kind in types):
             raise NotIncremental("an interval that mixes months with days or times cannot be stored")
         return types
