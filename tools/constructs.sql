@@ -195,6 +195,10 @@ SELECT sensor, MIN(value) AS least, MAX(value) AS most FROM readings GROUP BY se
 -- `COUNT`, `SUM` with `DISTINCT`
 SELECT customer, COUNT(DISTINCT product) AS n, SUM(DISTINCT quantity) AS s FROM orders GROUP BY customer;
 
+-- several `COUNT(DISTINCT ...)` of different expressions
+SELECT customer, COUNT(DISTINCT product) AS n, COUNT(DISTINCT CASE WHEN paid THEN day END) AS days FROM orders
+    GROUP BY customer;
+
 -- `FILTER`
 SELECT customer, SUM(amount) FILTER (WHERE paid) AS paid FROM orders GROUP BY customer;
 

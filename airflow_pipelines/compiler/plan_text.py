@@ -1,0 +1,200 @@
+"""The normal form of a plan's text: two plans of Spark that have the same one give the same rows.
+
+Spark chooses names, the numbers of expressions, and in some places the order of what is read by number. Those of one query differ
+from one time to the next, because some orders are those of hashes of the numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+_EXPRESSION_ID = re.compile(r"#(\d+)L?")
+_RENAMED = re.compile(r"([^\s,\[\]()#]+)#(\d+)L? AS \1#(\d+)L?")
+"""A column that is renumbered under its own name, which Spark does for some queries with UNION ALL."""
+_COMMON = re.compile(r"_common_expr_\d+")
+_WINDOW_INPUT = re.compile(r"_w\d+(?=#)")
+_INNER_PROJECT = re.compile(r"(?<=\n)([\s:+-]*Project )\[(.*)\](?=\n)")
+_GENERATE = re.compile(r"(Generate .*, (?:true|false)), [^,\[\]()]+(?=, \[)")
+"""A Generate node (LATERAL VIEW) with the table alias of its columns."""
+_LINE = re.compile(r"([ :+-]*\w+) (.*)")
+_PLAIN_COLUMN = re.compile(r"[^\s,\[\]()#]+#\d+L?")
+_OUTPUT = re.compile(r"(?:.* AS )?[^#]+#(\d+)L?")
+"""An item of a list of columns, with the number of the column."""
+_BRACKET_OR_COMMA = re.compile(r"[\[(]|[\])]|, | AS ")
+_GROUP_NUMBER = re.compile(r"gid#\d+")
+"""The column by which Spark tells the groups of several DISTINCT aggregates apart (RewriteDistinctAggregates)."""
+_BY_NUMBER = {"Join", "Filter", "Project", "Aggregate"}
+"""Operators that read the columns below them by number."""
+
+
+def normal_text(plan: str) -> str:
+    """The normal form of a plan's text.
+
+    :param plan: an optimised logical plan as Spark prints it
+    """
+    # A comma in FROM is an inner join in Spark's plan, and a cross join when it is written as one.
+    plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
+    # Both functions make the same expression, which prints its fields' names, under the name that was written.
+    plan = plan.replace("named_struct(", "struct(")
+    plan = _INNER_PROJECT.sub(_without_repetitions, _WINDOW_INPUT.sub("_w", _GENERATE.sub(r"\1", plan)))
+    # Renumbering goes from higher to lower numbers only, so that looking a number up ends.
+    numbers = _Numbers({new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)})
+    plan, expands = _numbered_distinct_groups(_RENAMED.sub(r"\1#\2", plan))
+    lines = plan.split("\n")
+    for at, line in enumerate(lines):
+        if at in expands:
+            line = _ordered_expand(line, numbers)
+        elif at + 1 in expands or (_operator(line) == "Project" and _is_read_by_number(lines, at)):
+            line = _ordered_lists(line, numbers)
+        lines[at] = _EXPRESSION_ID.sub(numbers.numbered, line)
+    return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """New numbers of expressions, in the order in which they are read from the top of a plan.
+
+    :param same: numbers of columns that are others under the same name
+    """
+
+    same: dict[str, str]
+    new: dict[str, int] = field(default_factory=dict)
+
+    def numbered(self, found: re.Match[str]) -> str:
+        """The new number of an expression, which it gets now if it has none yet."""
+        return f"#{self.new.setdefault(self._known(found[1]), len(self.new))}"
+
+    def order(self, columns: list[str]) -> list[int]:
+        """The places of columns in the order in which they were read above; those that nothing reads come last, by name.
+
+        Items that are not surely columns stay where they are.
+        """
+        outputs = [_OUTPUT.fullmatch(column) for column in columns]
+        if not all(outputs):
+            return list(range(len(columns)))
+        keys = [(self.new.get(self._known(found[1]), len(self.new)), found[0].partition("#")[0]) for found in outputs if found]
+        return sorted(range(len(columns)), key=keys.__getitem__)
+
+    def _known(self, number: str) -> str:
+        while number in self.same:
+            number = self.same[number]
+        return number
+
+
+def _ordered_lists(line: str, numbers: _Numbers) -> str:
+    """The line of an operator whose lists of columns are read by number, with each in the order in which it is read."""
+    operator, lists = _parts(line)
+    return f"{operator} {', '.join(_listed([part[at] for at in numbers.order(part)]) for part in map(_items, lists))}"
+
+
+def _ordered_expand(line: str, numbers: _Numbers) -> str:
+    """The line of an Expand with its columns in the order in which they are read."""
+    operator, (rows, columns) = _parts(line)
+    order = numbers.order(_items(columns))
+    permuted = [_listed([part[at] for at in order]) for part in map(_items, [*_items(rows), columns])]
+    return f"{operator} {_listed(permuted[:-1])}, {permuted[-1]}"
+
+
+def _numbered_distinct_groups(plan: str) -> tuple[str, set[int]]:
+    """Number the groups of several DISTINCT aggregates in the order in which they are read.
+
+    Spark numbers them by hashes, and names their columns after their texts, in which the aliases of sources are.
+
+    :returns: the text, and the numbers of the lines that make these groups
+    """
+    expands = set()
+    for at, line in enumerate(plan.split("\n")):
+        if _operator(line) == "Expand" and (changed := _with_numbered_groups(plan, at)) is not None:
+            expands.add(at)
+            plan = changed
+    return plan, expands
+
+
+def _with_numbered_groups(plan: str, at: int) -> str | None:
+    """Number the groups that a line makes. None when it makes other ones, or cannot be taken apart."""
+    lines = plan.split("\n")
+    (operator, parts), (above, lists) = _parts(lines[at]), _parts(lines[at - 1])
+    if _operator(above) != "Aggregate" or not len(lists) == len(parts) == 2:
+        return None
+    columns, rows = _items(parts[1]), [_items(row) for row in _items(parts[0])]
+    places = [place for place, column in enumerate(columns) if _GROUP_NUMBER.fullmatch(column)]
+    if len(places) != 1 or any(len(row) != len(columns) for row in rows):
+        return None
+    group = re.escape(columns[places[0]])
+    read = list(dict.fromkeys(re.findall(rf"\({group} = (\d+)\)", plan)))
+    made = [row[places[0]] for row in rows]
+    if sorted(read) != sorted(made):
+        return None
+    # The group of the aggregates without DISTINCT has the number 0.
+    news = {old: str(new) for new, old in enumerate((old for old in read if old != "0"), 1)} | {"0": "0"}
+    for row in rows:
+        row[places[0]] = news[row[places[0]]]
+    rows.sort(key=lambda row: int(row[places[0]]))
+    lines[at] = f"{operator} {_listed(map(_listed, rows))}, {parts[1]}"
+    plan = re.sub(rf"(?<=\({group} = )\d+(?=\))", lambda found: news[found[0]], "\n".join(lines))
+    own = [column for place, column in enumerate(columns) if any(row[place] != column for row in rows)]
+    own += [item[-1] for item in (_split(item, " AS ") for item in _items(lists[1])) if len(item) == 2]
+    names = "|".join(map(re.escape, own))
+    return re.sub(rf"(?:{names})(?!\d)", lambda found: f"_{found[0][found[0].rindex('#') :]}", plan)
+
+
+def _operator(line: str) -> str:
+    return line.lstrip(" :+-").partition(" ")[0]
+
+
+def _depth(line: str) -> int:
+    return (len(line) - len(line.lstrip(" :+-"))) // 3
+
+
+def _parts(line: str) -> tuple[str, list[str]]:
+    """The operator of a line with what is before it, and the parts of the rest."""
+    found = _LINE.fullmatch(line)
+    return (found[1], _split(found[2], ", ")) if found is not None else (line, [])
+
+
+def _items(text: str) -> list[str]:
+    """The items of a list in brackets."""
+    return _split(text[1:-1], ", ")
+
+
+def _listed(items: Iterable[str]) -> str:
+    return f"[{', '.join(items)}]"
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split a text at separators that are outside of all brackets."""
+    parts, depth, start = [], 0, 0
+    for found in _BRACKET_OR_COMMA.finditer(text):
+        if found[0] in "[(":
+            depth += 1
+        elif found[0] in "])":
+            depth -= 1
+        elif depth == 0 and found[0] == separator:
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return [*parts, text[start:]]
+
+
+def _is_read_by_number(lines: list[str], at: int) -> bool:
+    """Whether the operators above a line are joins and filters, up to a projection or an aggregate."""
+    depth = _depth(lines[at])
+    for line in reversed(lines[:at]):
+        if _depth(line) >= depth:
+            continue
+        # The plan of a subquery is indented more than the children of an operator.
+        if _depth(line) != depth - 1 or _operator(line) not in _BY_NUMBER:
+            return False
+        if _operator(line) in {"Project", "Aggregate"}:
+            return True
+        depth -= 1
+    return False
+
+
+def _without_repetitions(project: re.Match[str]) -> str:
+    """Remove repeated columns from an inner projection: Spark may list the input of a window function twice."""
+    kept: dict[str, None] = {}
+    for number, item in enumerate(project[2].split(", ")):
+        kept[item if _PLAIN_COLUMN.fullmatch(item) else f"{item}\0{number}"] = None
+    return f"{project[1]}[{', '.join(item.partition(chr(0))[0] for item in kept)}]"
