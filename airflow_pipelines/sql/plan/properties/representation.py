@@ -81,7 +81,7 @@ def _propagates(tree: exp.Expr, columns: Set[str]) -> bool:
     parts = [part for part in tree.iter_expressions() if _propagates(part, columns)]
     if not parts or _is_insensitive(tree, parts):
         return False
-    if _is_propagating(tree, parts):
+    if _is_propagating(tree):
         return True
     raise NotIncremental(f"{_shown(tree)} may distinguish representations of a value that the plan stores in one form only")
 
@@ -121,7 +121,10 @@ def _body(function: exp.Lambda, parameters: Set[str]) -> exp.Expr:
 def _is_insensitive(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
     if isinstance(tree, exp.Cast):
         return tree.to.this in _EXACT
-    if isinstance(tree, (exp.Div, exp.IntDiv, *_TEXTUAL)):
+    if _is_division(tree):
+        # There is no quotient by a zero, whatever its sign: it is an error or NULL.
+        return all(part is not next(tree.iter_expressions()) for part in parts)
+    if isinstance(tree, (exp.IntDiv, *_TEXTUAL)):
         return False
     if isinstance(tree, exp.Window):
         # The definition only compares.
@@ -129,13 +132,15 @@ def _is_insensitive(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
     return isinstance(tree, _INSENSITIVE_NODES) or function_name(tree) in _INSENSITIVE
 
 
-def _is_propagating(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
+def _is_propagating(tree: exp.Expr) -> bool:
     if isinstance(tree, exp.Cast):
         return tree.to.this in _NUMBERS
-    if isinstance(tree, exp.Div):
-        # The sign of a zero that is divided stays a zero's sign; what is divided by zero may become either infinity.
-        return parts == [tree.this]
-    return isinstance(tree, _PROPAGATING_NODES) or function_name(tree) in _PROPAGATING
+    # The sign of a zero that is divided stays a zero's sign.
+    return _is_division(tree) or isinstance(tree, _PROPAGATING_NODES) or function_name(tree) in _PROPAGATING
+
+
+def _is_division(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Div) or function_name(tree) == "try_divide"
 
 
 def _shown(tree: exp.Expr) -> str:
