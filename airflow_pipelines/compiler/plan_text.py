@@ -20,6 +20,7 @@ _GENERATE = re.compile(r"(Generate .*, (?:true|false)), [^,\[\]()]+(?=, \[)")
 """A Generate node (LATERAL VIEW) with the table alias of its columns."""
 _LINE = re.compile(r"([ :+-]*\w+) (.*)")
 _PLAIN_COLUMN = re.compile(r"[^\s,\[\]()#]+#\d+L?")
+_NUMBERED = re.compile(r".+#\d+L?")
 _OUTPUT = re.compile(r"(?:.* AS )?[^#]+#(\d+)L?")
 """An item of a list of columns, with the number of the column."""
 _BRACKET_OR_COMMA = re.compile(r"[\[(]|[\])]|, | AS ")
@@ -29,8 +30,8 @@ _BY_NUMBER = {"Join", "Filter", "Project", "Aggregate"}
 """Operators that read the columns below them by number."""
 
 
-def normal_text(plan: str) -> str:
-    """The normal form of a plan's text.
+def normalise_text(plan: str) -> str:
+    """Bring a plan's text into its normal form.
 
     :param plan: an optimised logical plan as Spark prints it
     """
@@ -38,17 +39,17 @@ def normal_text(plan: str) -> str:
     plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
     # Both functions make the same expression, which prints its fields' names, under the name that was written.
     plan = plan.replace("named_struct(", "struct(")
-    plan = _INNER_PROJECT.sub(_without_repetitions, _WINDOW_INPUT.sub("_w", _GENERATE.sub(r"\1", plan)))
+    plan = _INNER_PROJECT.sub(_remove_repetitions, _WINDOW_INPUT.sub("_w", _GENERATE.sub(r"\1", plan)))
     # Renumbering goes from higher to lower numbers only, so that looking a number up ends.
     numbers = _Numbers({new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)})
-    plan, expands = _numbered_distinct_groups(_RENAMED.sub(r"\1#\2", plan))
+    plan, expands = _number_distinct_groups(_RENAMED.sub(r"\1#\2", plan))
     lines = plan.split("\n")
     for at, line in enumerate(lines):
         if at in expands:
-            line = _ordered_expand(line, numbers)
-        elif at + 1 in expands or (_operator(line) == "Project" and _is_read_by_number(lines, at)):
-            line = _ordered_lists(line, numbers)
-        lines[at] = _EXPRESSION_ID.sub(numbers.numbered, line)
+            line = _order_expand(line, numbers)
+        elif at + 1 in expands or (_read_operator(line) == "Project" and _is_read_by_number(lines, at)):
+            line = _order_lists(line, numbers)
+        lines[at] = _EXPRESSION_ID.sub(numbers.renumber, line)
     return "\n".join(lines)
 
 
@@ -62,42 +63,42 @@ class _Numbers:
     same: dict[str, str]
     new: dict[str, int] = field(default_factory=dict)
 
-    def numbered(self, found: re.Match[str]) -> str:
-        """The new number of an expression, which it gets now if it has none yet."""
-        return f"#{self.new.setdefault(self._known(found[1]), len(self.new))}"
+    def renumber(self, found: re.Match[str]) -> str:
+        """Replace the number of an expression by its new one, which it gets now if it has none yet."""
+        return f"#{self.new.setdefault(self._resolve(found[1]), len(self.new))}"
 
-    def order(self, columns: list[str]) -> list[int]:
-        """The places of columns in the order in which they were read above; those that nothing reads come last, by name.
+    def find_order(self, columns: list[str]) -> list[int]:
+        """Find the places of columns in the order in which they were read above; those that nothing reads come last, by name.
 
         Items that are not surely columns stay where they are.
         """
         outputs = [_OUTPUT.fullmatch(column) for column in columns]
         if not all(outputs):
             return list(range(len(columns)))
-        keys = [(self.new.get(self._known(found[1]), len(self.new)), found[0].partition("#")[0]) for found in outputs if found]
+        keys = [(self.new.get(self._resolve(found[1]), len(self.new)), found[0].partition("#")[0]) for found in outputs if found]
         return sorted(range(len(columns)), key=keys.__getitem__)
 
-    def _known(self, number: str) -> str:
+    def _resolve(self, number: str) -> str:
         while number in self.same:
             number = self.same[number]
         return number
 
 
-def _ordered_lists(line: str, numbers: _Numbers) -> str:
-    """The line of an operator whose lists of columns are read by number, with each in the order in which it is read."""
-    operator, lists = _parts(line)
-    return f"{operator} {', '.join(_listed([part[at] for at in numbers.order(part)]) for part in map(_items, lists))}"
+def _order_lists(line: str, numbers: _Numbers) -> str:
+    """Put each list of columns of an operator, which are read by number, into the order in which it is read."""
+    operator, lists = _split_line(line)
+    return f"{operator} {', '.join(_print_list([part[at] for at in numbers.find_order(part)]) for part in map(_split_list, lists))}"
 
 
-def _ordered_expand(line: str, numbers: _Numbers) -> str:
-    """The line of an Expand with its columns in the order in which they are read."""
-    operator, (rows, columns) = _parts(line)
-    order = numbers.order(_items(columns))
-    permuted = [_listed([part[at] for at in order]) for part in map(_items, [*_items(rows), columns])]
-    return f"{operator} {_listed(permuted[:-1])}, {permuted[-1]}"
+def _order_expand(line: str, numbers: _Numbers) -> str:
+    """Put the columns of an Expand into the order in which they are read."""
+    operator, (rows, columns) = _split_line(line)
+    order = numbers.find_order(_split_list(columns))
+    permuted = [_print_list([part[at] for at in order]) for part in map(_split_list, [*_split_list(rows), columns])]
+    return f"{operator} {_print_list(permuted[:-1])}, {permuted[-1]}"
 
 
-def _numbered_distinct_groups(plan: str) -> tuple[str, set[int]]:
+def _number_distinct_groups(plan: str) -> tuple[str, set[int]]:
     """Number the groups of several DISTINCT aggregates in the order in which they are read.
 
     Spark numbers them by hashes, and names their columns after their texts, in which the aliases of sources are.
@@ -106,19 +107,22 @@ def _numbered_distinct_groups(plan: str) -> tuple[str, set[int]]:
     """
     expands = set()
     for at, line in enumerate(plan.split("\n")):
-        if _operator(line) == "Expand" and (changed := _with_numbered_groups(plan, at)) is not None:
+        if _read_operator(line) == "Expand" and (changed := _number_groups(plan, at)) is not None:
             expands.add(at)
             plan = changed
     return plan, expands
 
 
-def _with_numbered_groups(plan: str, at: int) -> str | None:
-    """Number the groups that a line makes. None when it makes other ones, or cannot be taken apart."""
+def _number_groups(plan: str, at: int) -> str | None:
+    """Number the groups that a line makes.
+
+    :returns: the text; None when the line makes other groups, or cannot be taken apart
+    """
     lines = plan.split("\n")
-    (operator, parts), (above, lists) = _parts(lines[at]), _parts(lines[at - 1])
-    if _operator(above) != "Aggregate" or not len(lists) == len(parts) == 2:
+    (operator, parts), (above, lists) = _split_line(lines[at]), _split_line(lines[at - 1])
+    if _read_operator(above) != "Aggregate" or not len(lists) == len(parts) == 2:
         return None
-    columns, rows = _items(parts[1]), [_items(row) for row in _items(parts[0])]
+    columns, rows = _split_list(parts[1]), [_split_list(row) for row in _split_list(parts[0])]
     places = [place for place, column in enumerate(columns) if _GROUP_NUMBER.fullmatch(column)]
     if len(places) != 1 or any(len(row) != len(columns) for row in rows):
         return None
@@ -132,34 +136,34 @@ def _with_numbered_groups(plan: str, at: int) -> str | None:
     for row in rows:
         row[places[0]] = news[row[places[0]]]
     rows.sort(key=lambda row: int(row[places[0]]))
-    lines[at] = f"{operator} {_listed(map(_listed, rows))}, {parts[1]}"
+    lines[at] = f"{operator} {_print_list(map(_print_list, rows))}, {parts[1]}"
     plan = re.sub(rf"(?<=\({group} = )\d+(?=\))", lambda found: news[found[0]], "\n".join(lines))
     own = [column for place, column in enumerate(columns) if any(row[place] != column for row in rows)]
-    own += [item[-1] for item in (_split(item, " AS ") for item in _items(lists[1])) if len(item) == 2]
-    names = "|".join(map(re.escape, own))
+    own += [item[-1] for item in (_split(item, " AS ") for item in _split_list(lists[1])) if len(item) == 2]
+    names = "|".join(re.escape(column) for column in own if _NUMBERED.fullmatch(column))
     return re.sub(rf"(?:{names})(?!\d)", lambda found: f"_{found[0][found[0].rindex('#') :]}", plan)
 
 
-def _operator(line: str) -> str:
+def _read_operator(line: str) -> str:
     return line.lstrip(" :+-").partition(" ")[0]
 
 
-def _depth(line: str) -> int:
+def _measure_depth(line: str) -> int:
     return (len(line) - len(line.lstrip(" :+-"))) // 3
 
 
-def _parts(line: str) -> tuple[str, list[str]]:
-    """The operator of a line with what is before it, and the parts of the rest."""
+def _split_line(line: str) -> tuple[str, list[str]]:
+    """Split a line into its operator with what is before it, and the parts of the rest."""
     found = _LINE.fullmatch(line)
     return (found[1], _split(found[2], ", ")) if found is not None else (line, [])
 
 
-def _items(text: str) -> list[str]:
-    """The items of a list in brackets."""
+def _split_list(text: str) -> list[str]:
+    """Split a list in brackets into its items."""
     return _split(text[1:-1], ", ")
 
 
-def _listed(items: Iterable[str]) -> str:
+def _print_list(items: Iterable[str]) -> str:
     return f"[{', '.join(items)}]"
 
 
@@ -178,21 +182,21 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _is_read_by_number(lines: list[str], at: int) -> bool:
-    """Whether the operators above a line are joins and filters, up to a projection or an aggregate."""
-    depth = _depth(lines[at])
+    """Tell whether the operators above a line are joins and filters, up to a projection or an aggregate."""
+    depth = _measure_depth(lines[at])
     for line in reversed(lines[:at]):
-        if _depth(line) >= depth:
+        if _measure_depth(line) >= depth:
             continue
         # The plan of a subquery is indented more than the children of an operator.
-        if _depth(line) != depth - 1 or _operator(line) not in _BY_NUMBER:
+        if _measure_depth(line) != depth - 1 or _read_operator(line) not in _BY_NUMBER:
             return False
-        if _operator(line) in {"Project", "Aggregate"}:
+        if _read_operator(line) in {"Project", "Aggregate"}:
             return True
         depth -= 1
     return False
 
 
-def _without_repetitions(project: re.Match[str]) -> str:
+def _remove_repetitions(project: re.Match[str]) -> str:
     """Remove repeated columns from an inner projection: Spark may list the input of a window function twice."""
     kept: dict[str, None] = {}
     for number, item in enumerate(project[2].split(", ")):

@@ -8,7 +8,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.compiler.plan_text import normal_text
+from airflow_pipelines.compiler.plan_text import normalise_text
 from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.logical_plans import LogicalPlan, optimized_plan
@@ -49,7 +49,7 @@ class SessionAnalyzer:
         """Whether Spark optimises both queries to one plan, but for the names and numbers that it gives to expressions."""
         try:
             mine, yours = self._optimised(one), self._optimised(other)
-            return mine.same_result(yours) or normal_text(mine.text) == normal_text(yours.text)
+            return mine.same_result(yours) or normalise_text(mine.text) == normalise_text(yours.text)
         except SPARK_ERRORS:
             # A constant cannot be evaluated, or the optimizer has a bug: then it is unknown.
             return False

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from airflow_pipelines.compiler.plan_text import normal_text
+from airflow_pipelines.compiler.plan_text import normalise_text
 
 ROWS = """Project [id#1, w#2]
 +- Join Inner, (k#3 = k#4)
@@ -43,12 +43,12 @@ B_FIRST = DISTINCT.format(a=2, b=1, keys="g#1, t.b#3, t.a#2, gid#4", rows="[g#1,
     ],
 )
 def test_the_order_of_columns_does_not_matter_where_they_are_read_by_number(plan: str, one: str, other: str) -> None:
-    assert normal_text(plan.format(one=one)) == normal_text(plan.format(one=other))
+    assert normalise_text(plan.format(one=one)) == normalise_text(plan.format(one=other))
 
 
 def test_columns_that_are_read_as_others_differ() -> None:
     one = OUTER.format(one="u#1, u#2, date_trunc(week, at#4) AS g#9")
-    assert normal_text(one) != normal_text(one.replace("count(u#1) AS a#11, count(u#2)", "count(u#2) AS a#11, count(u#1)"))
+    assert normalise_text(one) != normalise_text(one.replace("count(u#1) AS a#11, count(u#2)", "count(u#2) AS a#11, count(u#1)"))
 
 
 @pytest.mark.parametrize(
@@ -63,23 +63,23 @@ def test_columns_that_are_read_as_others_differ() -> None:
 def test_the_order_of_columns_matters_where_places_count(above: str) -> None:
     depth = "   " * above.count("\n")
     below = f"{depth}:- Join Inner, (k#3 = k#4)\n{depth}:  :- Project [{{}}]\n{depth}:  +- LogicalRDD [k#4], false\n"
-    assert normal_text(above + below.format("id#1, k#3")) != normal_text(above + below.format("k#3, id#1"))
+    assert normalise_text(above + below.format("id#1, k#3")) != normalise_text(above + below.format("k#3, id#1"))
 
 
 def test_a_struct_is_the_same_under_the_names_of_both_functions() -> None:
     plan = "Generate inline(array({}(k, k#1, n, n#2))), [0, 1], false, [k#3, n#4]\n+- LogicalRDD [k#1, n#2], false\n"
-    assert normal_text(plan.format("struct")) == normal_text(plan.format("named_struct"))
+    assert normalise_text(plan.format("struct")) == normalise_text(plan.format("named_struct"))
     other = plan.replace("(k, k#1, n, n#2)", "(k, k#1, m, n#2)")
-    assert normal_text(plan.format("struct")) != normal_text(other.format("named_struct"))
+    assert normalise_text(plan.format("struct")) != normalise_text(other.format("named_struct"))
 
 
 def test_the_order_of_groups_of_distinct_aggregates_does_not_matter() -> None:
-    assert normal_text(A_FIRST) == normal_text(B_FIRST)
+    assert normalise_text(A_FIRST) == normalise_text(B_FIRST)
     # The columns have the name of the source, which is another one where a query reads a table twice.
-    assert normal_text(A_FIRST) == normal_text(re.sub(r"t\.(?=[ab]#)", "t_2.", B_FIRST))
+    assert normalise_text(A_FIRST) == normalise_text(re.sub(r"t\.(?=[ab]#)", "t_2.", B_FIRST))
     # Numbers of which one begins with another.
     numbers = {"#2": "#11", "#3": "#1", "#1": "#111"}
-    assert normal_text(A_FIRST) == normal_text(re.sub(r"#[123]\b", lambda found: numbers[found[0]], B_FIRST))
+    assert normalise_text(A_FIRST) == normalise_text(re.sub(r"#[123]\b", lambda found: numbers[found[0]], B_FIRST))
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_the_order_of_groups_of_distinct_aggregates_does_not_matter() -> None:
 )
 def test_other_distinct_aggregates_differ(old: str, new: str) -> None:
     assert old in A_FIRST
-    assert normal_text(A_FIRST.replace(old, new)) != normal_text(A_FIRST)
+    assert normalise_text(A_FIRST.replace(old, new)) != normalise_text(A_FIRST)
 
 
 def test_groups_that_cannot_be_taken_apart_are_left_as_they_are() -> None:
     odd = [plan.replace("null", "a (text") for plan in (A_FIRST, B_FIRST)]
-    assert normal_text(odd[0]) != normal_text(odd[1])
+    assert normalise_text(odd[0]) != normalise_text(odd[1])
