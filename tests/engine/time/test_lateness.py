@@ -21,7 +21,7 @@ HOUR = dt.timedelta(hours=1)
 class Waterline:
     """The waterline of one column, which advances with the values of each step."""
 
-    def __init__(self, kind: str, bound: Any, **parts: int) -> None:
+    def __init__(self, kind: str, bound: Any, **parts: Any) -> None:
         self._schema = relation(col("x", kind, **parts))
         self._bounds = Bounds([LateColumn("t", "x", "")], cast(SparkSession, None))
         # Spark would be asked what the text of the bound is.

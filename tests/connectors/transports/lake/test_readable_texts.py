@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport
 from airflow_pipelines.connectors.changes import ChangesInMemory
@@ -59,7 +60,7 @@ def _in_files(folder: Path) -> list[Row]:
 
 
 def _delta_log(folder: Path) -> list[Row]:
-    found = pa.table(delta.DeltaTable(str(folder / "t")).scan()).to_pylist()
+    found = pa.table(DeltaTable(str(folder / "t")).scan()).to_pylist()
     return [(row["__feldera_op"], row["id"], row["name"]) for row in sorted(found, key=lambda row: row["__feldera_ts"])]
 
 
