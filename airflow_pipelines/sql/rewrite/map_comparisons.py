@@ -59,8 +59,9 @@ def _edits(walker: TokenWalker, function: str, tokens: Tokens, kind: str) -> Ite
         case "max_by" | "min_by" if len(arguments) == 2:
             yield _entries(walker, arguments[1], kind)
         case "max" | "min" if len(arguments) == 1 and walker.word(arguments[0][0]) not in {"all", "distinct"}:
-            value = text(walker, arguments[0])
-            yield Edit(walker.start(first), walker.end(behind - 1), f"{_EXTREMES[function]}({value}, {sortable(value, kind)})")
+            argument = text(walker, arguments[0])
+            extreme = f"{_EXTREMES[function]}({argument}, {sortable(argument, kind)})"
+            yield Edit(walker.start(first), walker.end(behind - 1), extreme)
 
 
 def _entries(walker: TokenWalker, tokens: tuple[int | None, int], kind: str) -> Edit | None:

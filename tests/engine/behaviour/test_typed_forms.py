@@ -1,4 +1,4 @@
-"""Windows without ORDER BY and places of what is unnested, against Spark's answers after every step."""
+"""Windows without ORDER BY, places of rows and comparisons of MAPs, against Spark's answers after every step."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ WINDOWS = {
     " sum(x) over (partition by k range between unbounded preceding and current row) as s from t",
     "unordered_groups": "select k, lag(sum(x)) over () as g, ntile(2) over () as n from t group by k",
 }
+MAPS = {
+    "equal_maps": "select l.k, r.x from t l join t r on l.m = r.m and l.k < r.k",
+    "greatest_maps": "select k, max(m) as m, min_by(x, m) as x, count_if(m > map('p', 1)) as n from t group by k",
+    "sorted_maps": "select k, m, rank() over (partition by k order by m desc) as r from t where m <> map('q', 1)",
+}
+VARIANTS = {
+    "variants": "select v.k, e.pos, e.key, to_json(e.value) as value from (select k, parse_json(s) as v from t) v"
+    " left join lateral variant_explode(v.v) as e on true",
+    "viewed_variants": "select k, e.n, to_json(e.x) as x from (select k, parse_json(s) as v from t)"
+    " lateral view variant_explode(v) e as n, name, x",
+}
 
 
 def _t(pick: random.Random) -> tuple[Any, ...]:
@@ -36,7 +47,7 @@ def _t(pick: random.Random) -> tuple[Any, ...]:
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("views", [UNNESTED, WINDOWS], ids=["unnested", "windows"])
+@pytest.mark.parametrize("views", [UNNESTED, WINDOWS, MAPS, VARIANTS], ids=["unnested", "windows", "maps", "variants"])
 def test_forms_that_depend_on_types(sessions: SparkSessions, views: dict[str, str]) -> None:
     text = TABLE + "\n".join(f"create view {name} as {query};" for name, query in views.items())
     compared = Compared(text, sessions, {"t": _t})
