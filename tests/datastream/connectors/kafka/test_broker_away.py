@@ -50,7 +50,7 @@ def test_everything_comes_once_when_the_broker_goes_and_comes_back(
     assert sorted(record.value or b"" for record in written) == [b"a", b"b", b"c", b"d"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def own(new_broker: Callable[[], Broker]) -> Kafka:
     """A broker that may be stopped."""
     return Kafka(new_broker())
