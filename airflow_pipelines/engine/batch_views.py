@@ -6,6 +6,7 @@ import re
 import threading
 import weakref
 from collections import deque
+from collections.abc import Iterable
 
 from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
@@ -208,10 +209,21 @@ class BatchViews:
 
 
 def empty_sql(schema: StructType) -> str:
-    """A query without rows that has the columns of a schema."""
-    columns = ", ".join(f"CAST(NULL AS {type_text(field.dataType)}) AS {quote(field.name)}" for field in schema.fields)
-    return f"SELECT {columns} WHERE FALSE"
+    """Make a query without rows that has the columns of a schema."""
+    return empty_columns_sql((quote(field.name), type_text(field.dataType)) for field in schema.fields)
 
+
+def empty_columns_sql(columns: Iterable[tuple[str, str]]) -> str:
+    """Make a query without rows.
+
+    NULLs in a SELECT list would be constants for Spark, which evaluates what is made of them while it plans: ``MAP(k, v)`` would
+    fail for the sake of a row that is not there.
+
+    :param columns: pairs of a name, quoted where it has to be, and Spark's name of the type
+    """
+    names, kinds = zip(*columns, strict=True)
+    values = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
+    return f"SELECT * FROM VALUES ({values}) AS __nothing({', '.join(names)}) WHERE FALSE"
 
 def expanded_sql(trace: Trace, rows: str, *, insert_only: bool) -> str:
     """A query that repeats each row as often as its weight says, and leaves the weight out.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import consolidated_sql, expanded_sql
+from airflow_pipelines.engine.batch_views import consolidated_sql, empty_columns_sql, expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, wanted_of
@@ -142,8 +142,7 @@ def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_on
     condition = f" WHERE {node.having}" if node.having else ""
     inputs = [item.name for item in node.input.items]
     if contents is None:
-        nothing = "".join(f"CAST(NULL AS {kind}) AS {name}, " for name, kind in zip(inputs, node.input_types, strict=True))
-        contents = f"SELECT {nothing}CAST(1 AS BIGINT) AS {WEIGHT} WHERE FALSE"
+        contents = empty_columns_sql([*zip(inputs, node.input_types, strict=True), (WEIGHT, "BIGINT")])
     rows = f"SELECT {', '.join([*(f'{key.text} AS {key.name}' for key in node.keys), *inputs, WEIGHT])} FROM ({contents})"
     if touched is not None:
         rows = f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)}"

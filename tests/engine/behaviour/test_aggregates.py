@@ -115,7 +115,6 @@ def test_aggregates_equal_the_batch_answer(sessions: SparkSessions, size: str) -
         assert compared.strategies(name) == strategies, name
 
 
-@pytest.mark.core
 def test_many_rows_of_few_groups_are_added_up_without_spark(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     added_up: list[int | None] = []
 

@@ -54,7 +54,6 @@ def errors(text: str, sessions: SparkSessions, module: str = "") -> tuple[Progra
     return caught.value.messages
 
 
-@pytest.mark.core("incremental", slow_because="many functions, which Spark runs in processes of their own")
 @pytest.mark.parametrize("strategy", ["incremental", "full"])
 def test_python_functions_in_views(sessions: SparkSessions, strategy: str) -> None:
     running = Running("", sessions, strategy, compile_program(PROGRAM, sessions, udf_python=MODULE))

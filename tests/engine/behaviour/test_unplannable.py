@@ -109,7 +109,6 @@ def program(*queries: str) -> str:
     return TABLES + "".join(f"create view v{at} as {query};\n" for at, query in enumerate(queries))
 
 
-@pytest.mark.core(slow_because="many programs are compiled")
 def test_what_spark_accepts_compiles(sessions: SparkSessions) -> None:
     compiled = compile_program(program(*FAILING, *FINE), sessions)
     plans = [compiled.plans[f"v{at}"] for at in range(len(FAILING) + len(FINE))]

@@ -83,7 +83,6 @@ def _u(draw: random.Random) -> tuple[Any, ...]:
     return draw.choice([None, 1, 2]), draw.choice(["x", "y"])
 
 
-@pytest.mark.core("looked up", slow_because="many views, each compared with Spark's batch answer")
 @pytest.mark.parametrize("size", ["small", "looked up", "narrow"])
 def test_views_with_windows_equal_the_batch_answer(sessions: SparkSessions, size: str) -> None:
     views = "".join(f"create view {name} as {query};\n" for name, query in QUERIES.items())

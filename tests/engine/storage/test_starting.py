@@ -174,7 +174,6 @@ def go_back(checkpoint: UUID, folder: Path) -> None:
     Durability(folder, OPTIONS).go_back(checkpoint)
 
 
-@pytest.mark.core(slow_because="it is killed at each point")
 @pytest.mark.processes
 def test_a_kill_anywhere_while_going_back_needs_consent_again_or_has_gone_back(tmp_path: Path, store: Store) -> None:
     made, older, _ = store
