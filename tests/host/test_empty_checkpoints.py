@@ -88,7 +88,7 @@ def test_a_pipeline_starts_again_and_replays_what_came_after(make: Make, shape: 
     assert pipeline.query(shape.query) == shape.expected, "acknowledged rows"
 
 
-@pytest.mark.core("streams and sql")
+@pytest.mark.core("sql")
 @every_shape
 def test_a_view_is_added_to_a_pipeline(make: Make, shape: Shape) -> None:
     pipeline = shape.made(make)

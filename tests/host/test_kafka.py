@@ -134,7 +134,6 @@ def test_the_programs_of_the_page(make: Make, own: Kafka) -> None:
     assert pipeline.query("SELECT COUNT(*) AS n FROM totals") == [{"n": 4}]
 
 
-@pytest.mark.core(slow_because="three programs with all formats of Kafka")
 def test_the_programs_with_metadata_with_avro_and_with_protobuf(
     make: Make, kafka: Kafka, schema_registry: SchemaRegistryServer
 ) -> None:

@@ -139,7 +139,6 @@ def test_with_a_journal_nothing_is_read_again(make: Make, tmp_path: Path) -> Non
     _until(lambda: _seen(pipeline) == (20, 20, 20), pipeline)
 
 
-@pytest.mark.core
 def test_a_paused_pipeline_reads_nothing_more(make: Make, tmp_path: Path) -> None:
     pipeline = _made(make, tmp_path, 5)
     pipeline.start()

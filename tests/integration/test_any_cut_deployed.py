@@ -141,7 +141,6 @@ def _text(module: ModuleType) -> str:
     return inspect.getsource(module)
 
 
-@pytest.mark.core("killed", slow_because="programs of all kinds, killed and started again")
 @pytest.mark.parametrize("middle", ["nothing", "graceful", "forced", "killed"])
 def test_a_pipeline_gives_what_one_step_gives(
     embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path, middle: str

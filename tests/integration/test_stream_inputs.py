@@ -65,6 +65,7 @@ def _is_complete(pipeline: Pipeline) -> bool:
     return bool(metrics.pipeline_complete)
 
 
+@pytest.mark.rest
 def test_a_file_in_the_place_of_another_is_read_and_shown_for_approval(
     embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_relation_ends_with_its_connectors_unless_it_stays_open(
     pipeline.stop(force=True, timeout_s=60)
 
 
+@pytest.mark.rest
 def test_a_relation_that_stays_open_says_what_waits(embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path) -> None:
     (tmp_path / "visits").write_text("a,0\na,1000\nb,5000\n")
     sql = _TABLE.format(path=tmp_path / "visits")
@@ -125,6 +127,7 @@ def test_a_relation_that_stays_open_says_what_waits(embedded_client: PipelineCli
     pipeline.stop(force=True, timeout_s=60)
 
 
+@pytest.mark.rest
 def test_a_relation_that_had_ended_goes_on_with_another_connector(
     embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ def _becomes(pipeline: Pipeline, query: str, expected: list[dict[str, Any]]) -> 
     eventually(lambda: list(pipeline.query(query)) == expected, 30)
 
 
-@pytest.mark.core(slow_because="a pipeline is stopped and started again")
+@pytest.mark.rest
 def test_windows_stand_between_two_views(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = _example(embedded_client, pipeline_name, "orders_with_sql")
     query = "select country, hour, revenue, orders from revenue_by_country where country = 'NL' order by hour"

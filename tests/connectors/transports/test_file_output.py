@@ -191,7 +191,6 @@ def test_another_file_system() -> None:
         output("nosuchscheme://x")
 
 
-@pytest.mark.core(slow_because="it waits for what an object store takes")
 @pytest.mark.processes
 def test_an_object_store(s3: Callable[[], Bucket]) -> None:
     bucket = s3()

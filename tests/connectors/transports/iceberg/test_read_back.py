@@ -61,7 +61,6 @@ def test_a_merged_table_and_a_change_log(tmp_path: Path, class_path: str) -> Non
             ]
 
 
-@pytest.mark.core
 def test_all_types_after_steps_that_were_taken_back(tmp_path: Path, class_path: str) -> None:
     of = relation(*SCALARS.columns, *(column for column in NESTED.columns if column.name != "v"), name="v")
     at = dt.datetime(2024, 1, 2, 3, 4, 5, 6)
