@@ -225,6 +225,7 @@ def empty_columns_sql(columns: Iterable[tuple[str, str]]) -> str:
     values = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
     return f"SELECT * FROM VALUES ({values}) AS __nothing({', '.join(names)}) WHERE FALSE"
 
+
 def expanded_sql(trace: Trace, rows: str, *, insert_only: bool) -> str:
     """A query that repeats each row as often as its weight says, and leaves the weight out.
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from airflow_pipelines.program.sources import SourceFile
 from tests.host.driver import Make, Pipeline
 

@@ -23,16 +23,16 @@ VIEWS = {
 }
 
 
-@pytest.mark.core
+@pytest.mark.core("auto", slow_because="each view is a case of its own")
 @pytest.mark.parametrize("strategy", ["auto", "full"])
 def test_nothing_is_evaluated_for_rows_that_are_not_there(sessions: SparkSessions, strategy: str) -> None:
     views = "".join(f"create materialized view {name} as {query};\n" for name, query in VIEWS.items())
     running = Running(TABLES + views, sessions, strategy)
     running.insert("other", (1,))
-    assert {name: running.rows(name) for name in VIEWS} == dict.fromkeys(VIEWS, []) | {"within": [(1, 0)]}
+    assert {name: rows for name in VIEWS if (rows := running.rows(name))} == {"within": [(1, 0)]}
     row = (1, 2, "a", [("x", 1)], None)
     running.insert("t", row)
     assert running.rows("entries") == [(1, "a")]
     running.delete("t", row)
-    assert {name: running.rows(name) for name in VIEWS} == dict.fromkeys(VIEWS, []) | {"within": [(1, 0)]}
+    assert {name: rows for name in VIEWS if (rows := running.rows(name))} == {"within": [(1, 0)]}
     running.circuit.close()
