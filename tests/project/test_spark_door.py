@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 from collections.abc import Iterator
@@ -30,10 +31,14 @@ def modules() -> Iterator[Path]:
 
 def private_names(ours: set[str]) -> frozenset[str]:
     """The private attributes of PySpark's objects: all that stand for Java objects, and others that are no names of ours."""
+    return frozenset(name for name in names_of_pyspark() if name.startswith("_j") or name not in ours)
+
+
+@functools.cache
+def names_of_pyspark() -> frozenset[str]:
     root = Path(pyspark.__file__).parent
     files = (file for folder in ("core", "errors/exceptions", "sql", "sql/classic") for file in (root / folder).glob("*.py"))
-    names = {name for file in files for name in OWN.findall(file.read_text())}
-    return frozenset(name for name in names if name.startswith("_j") or name not in ours)
+    return frozenset(name for file in files for name in OWN.findall(file.read_text()))
 
 
 def misused(text: str, private: frozenset[str]) -> list[str]:

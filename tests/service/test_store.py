@@ -20,6 +20,7 @@ from airflow_pipelines.service.store import EVENTS_KEPT, Conflict, Store
 from airflow_pipelines.settings import Settings
 from tests.service import records as given
 from tests.service.records import NOW
+from tests.tiers import examples
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_deleting_takes_the_events_along(store: Store) -> None:
 
 
 def test_two_processes_may_create_the_tables_at_once(tmp_path: Path) -> None:
-    for attempt in range(40):
+    for attempt in range(examples("STORE_RACES", 40)):
         url = f"sqlite:///{tmp_path / f'store-{attempt}.sqlite'}"
         with ThreadPoolExecutor(6) as pool:
             list(pool.map(lambda _, url=url: Store(open_database(url)).create_tables(), range(6)))

@@ -39,7 +39,7 @@ DEEP: dict[str, Callable[[int], str]] = {
     "open": lambda n: f"select {'(' * n}",
     "open square": lambda n: f"select {'[' * n}",
 }
-DEPTHS = sorted({100, 400, 100 * examples("DEPTH_HUNDREDS", 20)})
+DEPTHS = sorted({100, 100 * examples("DEPTH_HUNDREDS", 20)})
 LONG: dict[str, Callable[[int], str]] = {
     "sum": lambda n: f"select {'a + ' * n}a as a from t",
     "list": lambda n: f"select a from t where a in ({', '.join(map(str, range(n)))})",
