@@ -33,8 +33,8 @@ _SENTENCES: Sequence[tuple[str, re.Pattern[str], str]] = (
 """By Spark's condition and what it says: a sentence of our own."""
 
 
-def explained(refused: QueryRefused) -> str:
-    """Why Spark refuses a query.
+def explain_refusal(refused: QueryRefused) -> str:
+    """Say why Spark refuses a query.
 
     :param refused: what Spark says
     :returns: a sentence of our own where there is one, Spark's otherwise

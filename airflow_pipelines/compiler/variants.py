@@ -13,12 +13,12 @@ from itertools import chain
 
 from sqlglot.tokenizer_core import TokenType
 
-from airflow_pipelines.compiler.explained import explained
+from airflow_pipelines.compiler.refusal_reasons import explain_refusal
 from airflow_pipelines.compiler.refused_casts import repaired_cast
 from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.hidden_tables import hidden_table_edits
-from airflow_pipelines.sql.rewrite.map_comparisons import compared_maps
+from airflow_pipelines.sql.rewrite.map_comparisons import compare_maps
 from airflow_pipelines.sql.rewrite.ordinality import with_columns_of
 from airflow_pipelines.sql.rewrite.row_fields import name_row_fields
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
@@ -52,7 +52,7 @@ def analyze_variants(query: Edited, analysis: Analysis, analyzer: Analyzer) -> t
     while isinstance(outcome, QueryRefused):
         better = _better(edited, outcome, analysis, analyzer)
         if better is None:
-            raise QueryRefused(*edited.origin(outcome.start, outcome.end), explained(outcome), outcome.condition) from outcome
+            raise QueryRefused(*edited.origin(outcome.start, outcome.end), explain_refusal(outcome), outcome.condition) from outcome
         edited, outcome = better
     return edited, outcome
 
@@ -114,7 +114,7 @@ def _by_type(edited: Edited, refused: QueryRefused) -> list[Edit]:
     if found is None or refused.condition not in {_NO_ORDER, _WRONG_TYPE}:
         return []
     if refused.condition == _NO_ORDER:
-        return compared_maps(found["kind"], found["function"], edited.text, refused.start, refused.end)
+        return compare_maps(found["kind"], found["function"], edited.text, refused.start, refused.end)
     edit = with_columns_of(found["kind"], edited.text, refused.start, refused.end)
     if isinstance(edit, str):
         raise QueryRefused(*edited.origin(refused.start, refused.end), edit, refused.condition)

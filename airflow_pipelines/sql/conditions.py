@@ -60,7 +60,7 @@ def check_condition(text: str) -> None:
     _tree(text)
 
 
-def pushed(text: str, schema: pa.Schema) -> Pushed:
+def push_condition(text: str, schema: pa.Schema) -> Pushed:
     """Find what of a condition Arrow evaluates: those of its parts, joined by AND, that it knows and that fail for no row.
 
     :param text: in SQL
@@ -85,8 +85,8 @@ def pushed(text: str, schema: pa.Schema) -> Pushed:
     return Pushed(found, is_whole)
 
 
-def order_of(text: str) -> list[tuple[str, str]]:
-    """Columns with ``ascending`` or ``descending``.
+def read_order(text: str) -> list[tuple[str, str]]:
+    """Read a list of columns with ``ascending`` or ``descending``.
 
     :param text: such as ``ts, seq DESC``
     :raises ConditionProblem: when it is anything else
@@ -104,7 +104,7 @@ def order_of(text: str) -> list[tuple[str, str]]:
 
 
 def find_column(name: str, schema: pa.Schema) -> str:
-    """The name of a column as the table has it; Delta's names have no case.
+    """Find the name of a column as the table has it; Delta's names have no case.
 
     :raises ConditionProblem: when there is none
     """
@@ -132,7 +132,7 @@ class _Reading:
         self._schema = schema
 
     def expression(self, tree: exp.Expr) -> Expression:
-        """The expression of a tree."""
+        """Make the expression of a tree."""
         makers: Mapping[type[exp.Expr], Callable[[Any], Expression]] = {
             exp.Paren: lambda tree: self.expression(tree.this),
             exp.And: lambda tree: self.expression(tree.left) & self.expression(tree.right),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.compiler.explained import explained
+from airflow_pipelines.compiler.refusal_reasons import explain_refusal
 from airflow_pipelines.engine.spark.analysis import QueryRefused
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source_text import SourceText
@@ -87,4 +87,4 @@ def test_what_has_no_meaning_says_what_to_write(sessions: SparkSessions) -> None
     ],
 )
 def test_sentences(condition: str | None, message: str, ours: str | None) -> None:
-    assert explained(QueryRefused(0, 1, message, condition)) == (ours or message)
+    assert explain_refusal(QueryRefused(0, 1, message, condition)) == (ours or message)

@@ -8,7 +8,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.sql.conditions import ConditionProblem, NotWhileReadingError, Pushed, check_condition, order_of, pushed
+from airflow_pipelines.sql.conditions import (
+    ConditionProblem,
+    NotWhileReadingError,
+    Pushed,
+    check_condition,
+    push_condition,
+    read_order,
+)
 
 ROWS = pa.table(
     {
@@ -73,7 +80,7 @@ ROWS = pa.table(
     ],
 )
 def test_what_is_evaluated_while_files_are_read(text: str, expected: list[int]) -> None:
-    found = pushed(text, ROWS.schema)
+    found = push_condition(text, ROWS.schema)
     assert found.is_whole
     assert ROWS.filter(found.expression).column("n").to_pylist() == expected
 
@@ -100,11 +107,11 @@ def test_what_is_evaluated_while_files_are_read(text: str, expected: list[int]) 
     ],
 )
 def test_what_is_not_or_may_fail(text: str) -> None:
-    assert pushed(text, ROWS.schema) == Pushed(None, is_whole=False)
+    assert push_condition(text, ROWS.schema) == Pushed(None, is_whole=False)
 
 
 def test_parts_that_are_evaluated_while_files_are_read() -> None:
-    found = pushed("i > 1 AND (s = 'a%' OR i / 0 = 1) AND d IS NOT NULL", ROWS.schema)
+    found = push_condition("i > 1 AND (s = 'a%' OR i / 0 = 1) AND d IS NOT NULL", ROWS.schema)
     assert not found.is_whole
     assert ROWS.filter(found.expression).column("n").to_pylist() == [1, 3]
 
@@ -118,12 +125,12 @@ def test_what_is_no_condition(text: str) -> None:
 def test_a_column_that_is_not_there() -> None:
     check_condition("x = 1")
     with pytest.raises(ConditionProblem, match="the table has no column 'x'; its columns: i, s"):
-        pushed("x = 1", ROWS.schema)
+        push_condition("x = 1", ROWS.schema)
 
 
 def test_orders() -> None:
-    assert order_of('ts, "S" DESC, x ASC') == [("ts", "ascending"), ("S", "descending"), ("x", "ascending")]
+    assert read_order('ts, "S" DESC, x ASC') == [("ts", "ascending"), ("S", "descending"), ("x", "ascending")]
     with pytest.raises(ConditionProblem, match="is no column"):
-        order_of("a + 1")
+        read_order("a + 1")
     with pytest.raises(ConditionProblem, match="is no list of columns"):
-        order_of("a b c")
+        read_order("a b c")

@@ -14,7 +14,7 @@ _EXTREMES = {"max": "MAX_BY", "min": "MIN_BY"}
 _DIRECTIONS = frozenset({"asc", "desc", "nulls", "first", "last"})
 
 
-def compared_maps(kind: str, function: str, query: str, start: int, end: int) -> list[Edit]:
+def compare_maps(kind: str, function: str, query: str, start: int, end: int) -> list[Edit]:
     """Compare MAPs, or arrays of them, by their entries in the order of the keys, NULL as the least value.
 
     :param kind: the type that Spark does not order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.rewrite.map_comparisons import compared_maps
+from airflow_pipelines.sql.rewrite.map_comparisons import compare_maps
 from airflow_pipelines.sql.syntax.edits import Edited
 
 KIND = "MAP<STRING, INT>"
@@ -13,7 +13,7 @@ KIND = "MAP<STRING, INT>"
 def compared(function: str, query: str, refused: str, kind: str = KIND) -> str:
     """A query after Spark has refused a part of it because it does not order a type."""
     start = query.index(refused)
-    return Edited(query).edit(compared_maps(kind, function, query, start, start + len(refused))).text
+    return Edited(query).edit(compare_maps(kind, function, query, start, start + len(refused))).text
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,12 @@ from airflow_pipelines.connectors.transports.delta_table.parts import (
     parts_of_commit,
 )
 from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading, pieces_of_commit
-from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, condition, conditions
+from airflow_pipelines.connectors.transports.delta_table.row_condition import (
+    PROBLEM,
+    RowCondition,
+    plan_condition,
+    split_conditions,
+)
 from airflow_pipelines.connectors.transports.delta_table.source_table import SourceTable
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
@@ -40,7 +45,7 @@ from airflow_pipelines.sql.conditions import (
     ConditionProblem,
     Expression,
     find_column,
-    order_of,
+    read_order,
 )
 
 logger = logging.getLogger(__name__)
@@ -199,14 +204,14 @@ class DeltaTableInput:
 
     def _reading(self, table: SourceTable, *, whole: bool) -> Reading:
         texts = [self._options.filter, self._options.snapshot_filter if whole else None]
-        while_reading, rest = conditions(filter(None, texts), table.schema)
+        while_reading, rest = split_conditions(filter(None, texts), table.schema)
         columns = tuple(name for name in table.schema.names if self._parser.takes(name))
         return Reading(table.filesystem, table.schema, columns, while_reading, rest)
 
     def _deletes(self, table: SourceTable) -> Expression | RowCondition | None:
         """The condition that deletes of a change log meet."""
         text = self._options.cdc_delete_filter
-        return None if text is None else condition(text, table.schema)
+        return None if text is None else plan_condition(text, table.schema)
 
     @property
     def _has_ended(self) -> bool:
@@ -284,7 +289,7 @@ class DeltaTableInput:
         return parts_of_commit(pieces, reading)
 
     def _changes(self, table: SourceTable, pieces: list[Piece], reading: Reading) -> ChangesPart:
-        order = [] if self._options.cdc_order_by is None else order_of(self._options.cdc_order_by)
+        order = [] if self._options.cdc_order_by is None else read_order(self._options.cdc_order_by)
         known = [(find_column(name, table.schema), direction) for name, direction in order]
         return ChangesPart(pieces, reading, known, self._deletes(table))
 

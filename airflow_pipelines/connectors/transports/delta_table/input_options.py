@@ -11,7 +11,7 @@ from airflow_pipelines.connectors.transports.delta_table.row_condition import ch
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.connectors.transports.lake.moments import Moment
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.conditions import ConditionProblem, order_of
+from airflow_pipelines.sql.conditions import ConditionProblem, read_order
 
 _CONDITIONS = ("filter", "snapshot_filter", "cdc_delete_filter")
 
@@ -110,7 +110,7 @@ def check_input(options: DeltaInputOptions, schema: RelationSchema) -> None:
                 raise InvalidOptionError(f"delta_table_input: {name!r}: {problem}", name) from problem
     if options.cdc_order_by is not None:
         try:
-            order_of(options.cdc_order_by)
+            read_order(options.cdc_order_by)
         except ConditionProblem as problem:
             raise InvalidOptionError(f"delta_table_input: 'cdc_order_by': {problem}", "cdc_order_by") from problem
     column = options.timestamp_column

@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading
-from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, with_problems
+from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, add_problems
 from airflow_pipelines.engine.arrow import WEIGHT, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.sql.conditions import Expression
@@ -137,7 +137,7 @@ class ChangesPart:
         """Which of some rows are deletes, and the rows, which may have got a problem."""
         if isinstance(deletes, RowCondition):
             decided = deletes.decide(rows)
-            return decided.is_met, with_problems(rows, decided.problems)
+            return decided.is_met, add_problems(rows, decided.problems)
         return pads.dataset(rows).to_table(columns={"deletes": deletes}).column("deletes"), rows
 
 

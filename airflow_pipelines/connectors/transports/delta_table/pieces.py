@@ -91,7 +91,7 @@ class Reading:
         wanted = tuple(dict.fromkeys([*self.columns, *(name for each in self.row_conditions for name in each.columns)]))
         for table in self._read(piece, wanted):
             for each in self.row_conditions:
-                table = each.kept(table)
+                table = each.filter_rows(table)
             yield table.select(self.names)
 
     def _read(self, piece: Piece, columns: tuple[str, ...]) -> Iterator[pa.Table]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.sql.conditions import ConditionProblem, Expression, NotWhileReadingError, check_condition, pushed
+from airflow_pipelines.sql.conditions import ConditionProblem, Expression, NotWhileReadingError, check_condition, push_condition
 
 if TYPE_CHECKING:
     from datafusion import SessionContext
@@ -58,8 +58,8 @@ class Decided:
     problems: pa.Array
 
 
-def with_problems(rows: pa.Table, problems: pa.Array) -> pa.Table:
-    """Rows with :data:`PROBLEM`, the last column.
+def add_problems(rows: pa.Table, problems: pa.Array) -> pa.Table:
+    """Add :data:`PROBLEM` to rows as the last column.
 
     :param rows: which may have that column already
     :param problems: for each row why a condition cannot be evaluated for it, or NULL
@@ -85,14 +85,14 @@ class RowCondition:
         self.columns = self._planned(schema)
         """The columns that it reads."""
 
-    def kept(self, rows: pa.Table) -> pa.Table:
+    def filter_rows(self, rows: pa.Table) -> pa.Table:
         """Leave out the rows that do not meet the condition.
 
         :param rows: with at least its columns, and maybe with :data:`PROBLEM` of another condition
         :returns: the others, and those for which nobody knows, which column :data:`PROBLEM` tells apart
         """
         decided = self.decide(rows)
-        found = with_problems(rows, decided.problems)
+        found = add_problems(rows, decided.problems)
         return found.filter(pc.or_(decided.is_met, pc.is_valid(found.column(PROBLEM))))
 
     def decide(self, rows: pa.Table) -> Decided:
@@ -160,8 +160,8 @@ class RowCondition:
         return ConditionProblem(f"{_short(self._text)!r} is no condition on rows of the table: {_words(error)}")
 
 
-def conditions(texts: Iterable[str], schema: pa.Schema) -> tuple[Expression | None, tuple[RowCondition, ...]]:
-    """Find what of conditions is evaluated while files are read, and what after that.
+def split_conditions(texts: Iterable[str], schema: pa.Schema) -> tuple[Expression | None, tuple[RowCondition, ...]]:
+    """Split conditions into what is evaluated while files are read, and what after that.
 
     :param texts: the conditions, all of which rows have to meet
     :param schema: of the rows
@@ -170,7 +170,7 @@ def conditions(texts: Iterable[str], schema: pa.Schema) -> tuple[Expression | No
     every: Expression | None = None
     rest = []
     for text in texts:
-        part = pushed(text, schema)
+        part = push_condition(text, schema)
         if part.expression is not None:
             every = part.expression if every is None else every & part.expression
         if not part.is_whole:
@@ -178,14 +178,14 @@ def conditions(texts: Iterable[str], schema: pa.Schema) -> tuple[Expression | No
     return every, tuple(rest)
 
 
-def condition(text: str, schema: pa.Schema) -> Expression | RowCondition:
-    """A condition as one thing that evaluates it.
+def plan_condition(text: str, schema: pa.Schema) -> Expression | RowCondition:
+    """Find what evaluates a condition as a whole: Arrow where it can, DataFusion otherwise.
 
     :param text: the condition
     :param schema: of the rows
     :raises ConditionProblem: when it is none, or names a column that is not there
     """
-    part = pushed(text, schema)
+    part = push_condition(text, schema)
     return part.expression if part.is_whole and part.expression is not None else RowCondition(text, schema)
 
 

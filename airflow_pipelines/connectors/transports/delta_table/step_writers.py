@@ -19,7 +19,7 @@ from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.columns import table_rows
-from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, that_may_be_there, without_unreadable
+from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, drop_unreadable, drop_unreadable_deletes
 from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
@@ -156,7 +156,7 @@ class MergedByKeyWriter(_MergedWriter):
         for rows in changes.tables():
             rows, actions = with_operations(rows)
             table = table_rows(rows, self._columns, self.table_schema).append_column(_ACTION, actions)
-            parts.append(that_may_be_there(table, pc.equal(table.column(_ACTION), "d")))
+            parts.append(drop_unreadable_deletes(table, pc.equal(table.column(_ACTION), "d")))
         source = pa.concat_tables(parts)
         if source.num_rows > 1:
             same = equal_neighbours(source.select(self._key))
@@ -193,7 +193,7 @@ class MergedByRowWriter(_MergedWriter):
         names = self.table_schema.names
         comes, goes = come_and_gone(changes, lambda rows: table_rows(rows, self._columns, self.table_schema), self.table_schema)
         check_texts(comes)
-        gone = without_unreadable(goes).group_by(names).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
+        gone = drop_unreadable(goes).group_by(names).aggregate([([], "count_all")]).rename_columns([*names, _COUNT])
         puts = [comes, _remaining(table, gone, names)]
         put = pa.concat_tables([part.select(names) for part in puts])
         source = pa.concat_tables(

@@ -27,7 +27,7 @@ def check_texts(rows: pa.Table) -> None:
                 raise UnreadableTextError(f"column {field.name!r} has a text that is not UTF-8") from error
 
 
-def without_unreadable(rows: pa.Table) -> pa.Table:
+def drop_unreadable(rows: pa.Table) -> pa.Table:
     """Return the rows whose texts are all UTF-8.
 
     :param rows: as a table holds them
@@ -39,7 +39,7 @@ def without_unreadable(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def that_may_be_there(rows: pa.Table, goes: pa.ChunkedArray) -> pa.Table:
+def drop_unreadable_deletes(rows: pa.Table, goes: pa.ChunkedArray) -> pa.Table:
     """Return rows without those that go and cannot be in a table, since they were left out when they came.
 
     :param rows: as a table holds them

@@ -11,7 +11,7 @@ from airflow_pipelines.sql.conditions import ConditionProblem
 
 pytest.importorskip("datafusion", reason="pip install 'airflow-pipelines[delta]'")
 
-from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, check_syntax, condition
+from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, check_syntax, plan_condition
 
 ROWS = pa.table(
     {
@@ -42,20 +42,20 @@ ROWS = pa.table(
     ],
 )
 def test_conditions(text: str, expected: list[int]) -> None:
-    kept = RowCondition(text, ROWS.schema).kept(ROWS)
+    kept = RowCondition(text, ROWS.schema).filter_rows(ROWS)
     assert kept.column("n").to_pylist() == expected
     assert kept.column(PROBLEM).null_count == len(expected)
 
 
 def test_rows_at_which_it_fails_are_told_apart() -> None:
     made = RowCondition("CAST(name AS INT) > 8 AND 10 / (n - 3) < 9", ROWS.schema)
-    kept = made.kept(ROWS)
+    kept = made.filter_rows(ROWS)
     assert kept.column("n").to_pylist() == [1, 3]
     reasons = kept.column(PROBLEM).to_pylist()
     assert "cannot be evaluated: Arrow error: Cast error: Cannot cast string 'b' to value of Int32 type" in reasons[0]
     assert "Divide by zero" in reasons[1]
     # What another condition could not tell stays so.
-    again = RowCondition("n % 2 = 0", ROWS.schema).kept(kept)
+    again = RowCondition("n % 2 = 0", ROWS.schema).filter_rows(kept)
     assert again.column(PROBLEM).to_pylist() == reasons
     assert made.columns == ("n", "Name")
 
@@ -84,7 +84,7 @@ def test_few_bad_rows_among_many() -> None:
 )
 def test_what_is_no_condition_on_rows(text: str, message: str) -> None:
     with pytest.raises(ConditionProblem, match=message):
-        condition(text, ROWS.schema)
+        plan_condition(text, ROWS.schema)
 
 
 def test_syntax_that_only_datafusion_knows() -> None:

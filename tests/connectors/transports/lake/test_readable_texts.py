@@ -20,8 +20,8 @@ from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.transports.lake.readable_texts import (
     UnreadableTextError,
     check_texts,
-    that_may_be_there,
-    without_unreadable,
+    drop_unreadable,
+    drop_unreadable_deletes,
 )
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
@@ -162,11 +162,11 @@ def test_texts_are_looked_for_within_other_values() -> None:
         rows = pa.table({"id": ids, name: column})
         with pytest.raises(UnreadableTextError, match=f"column '{name}' has a text"):
             check_texts(rows)
-        assert without_unreadable(rows).column("id").to_pylist() == [1, 3]
+        assert drop_unreadable(rows).column("id").to_pylist() == [1, 3]
         goes = pa.chunked_array([pa.array([False, True, True])])
-        assert that_may_be_there(rows, goes).column("id").to_pylist() == [1, 3]
+        assert drop_unreadable_deletes(rows, goes).column("id").to_pylist() == [1, 3]
         with pytest.raises(UnreadableTextError):
-            that_may_be_there(rows, pa.chunked_array([pa.array([True, False, True])]))
+            drop_unreadable_deletes(rows, pa.chunked_array([pa.array([True, False, True])]))
     bytes_of_any_kind = pa.table({"b": pa.array([b"\xff", None])})
     check_texts(bytes_of_any_kind)
-    assert without_unreadable(bytes_of_any_kind) is bytes_of_any_kind
+    assert drop_unreadable(bytes_of_any_kind) is bytes_of_any_kind
