@@ -175,7 +175,6 @@ CREATE MATERIALIZED VIEW ys AS SELECT y, COUNT(*) AS n FROM kept GROUP BY y;
     assert pipeline.query("SELECT * FROM summit ORDER BY x, y") == summit
 
 
-@pytest.mark.core
 def test_two_programs_are_compared_without_a_pipeline(make: Make) -> None:
     pipeline = make(BEFORE)
     new = BEFORE.replace("n > 1", "n > 2")
@@ -210,7 +209,6 @@ def test_a_damaged_file_of_evaluations_is_none(tmp_path: Path, damage: str) -> N
     assert EvaluationTimes(tmp_path).factors() == Factors(2.0, 8.0)
 
 
-@pytest.mark.core
 def test_an_evaluation_corrects_the_next_estimate(make: Make) -> None:
     pipeline = make(BEFORE)
     pipeline.start()

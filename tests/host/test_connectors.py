@@ -132,7 +132,6 @@ def test_made_up_rows_come_once_over_kills(make: Make) -> None:
     assert counts["rs"] > 39_900
 
 
-@pytest.mark.core
 def test_a_rate_holds_while_a_pipeline_runs(make: Make) -> None:
     pipeline = make(f"CREATE TABLE t (id BIGINT) {connectors(made_up('c', [{'rate': 20, 'worker_chunk_size': 2}]))};")
     pipeline.start()
@@ -184,7 +183,6 @@ def from_url(name: str, url: str, **options: object) -> dict[str, object]:
     return {"name": name, "transport": {"name": "url_input", "config": {"path": url}}, "format": {"name": "csv"}, **options}
 
 
-@pytest.mark.core
 def test_urls_and_inputs_without_rows_and_what_waits_for_them(make: Make, web: str) -> None:
     empty = {"name": "empty", "transport": {"name": "empty_input"}, "labels": "first", "paused": True}
     good = from_url("good", f"{web}/data.csv", start_after="first", labels=["second"])
@@ -258,7 +256,6 @@ def wait_for_lines(path: Path, count: int) -> None:
         assert time.monotonic() < deadline
 
 
-@pytest.mark.core
 def test_a_buffer_is_written_as_one_batch(make: Make, tmp_path: Path) -> None:
     soon, late = tmp_path / "soon.csv", tmp_path / "late.csv"
     buffered = {"enable_output_buffer": True, "max_output_buffer_size_records": 4}
@@ -363,7 +360,6 @@ def test_what_a_target_has_of_a_buffer_does_not_come_again_after_a_kill(make: Ma
     assert rows() == {"0,2": 1}
 
 
-@pytest.mark.core
 def test_a_buffer_waits_no_longer_than_it_may(make: Make, tmp_path: Path) -> None:
     path, data = tmp_path / "out.csv", tmp_path / "data.csv"
     buffered = {"enable_output_buffer": True, "max_output_buffer_time_millis": 300}

@@ -53,6 +53,7 @@ def test_listeners_of_a_paused_pipeline_miss_nothing(make: Make) -> None:
         assert [next(lines), next(lines)] == ["0,1\n", "0,-1\n1,1\n"]
 
 
+@pytest.mark.rest
 def test_a_listener_that_comes_later_gets_what_comes_later(make: Make) -> None:
     """After the pipeline has been resumed, after a step that was forced while it was paused, and after a restart."""
     running = make(_SQL)
@@ -86,6 +87,7 @@ def test_a_listener_gets_the_contents_of_a_view_that_a_change_has_added(make: Ma
         assert _until(g, {"insert": {"n": 2}}) == [{"delete": {"n": 1}}, {"insert": {"n": 2}}], "it has not changed"
 
 
+@pytest.mark.rest
 def test_of_a_silent_change_a_listener_gets_nothing(make: Make) -> None:
     pipeline = make(_SQL)
     pipeline.start()

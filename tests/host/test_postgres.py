@@ -62,7 +62,6 @@ def test_the_program_of_the_page_keeps_a_table_equal_to_its_view(make: Make, dat
     assert source["metrics"]["total_records"] == 9
 
 
-@pytest.mark.core
 def test_the_query_of_the_page_is_read_once(make: Make, database: Database) -> None:
     database.execute(
         "CREATE TABLE products (id int, name text, tags text[])", "INSERT INTO products VALUES (1, 'x', '{a,b}'), (1000, 'y', NULL)"

@@ -132,7 +132,7 @@ def test_keys_are_unsaved_until_a_checkpoint_has_them() -> None:
     assert not keys.has_unsaved
 
 
-@pytest.mark.core
+@pytest.mark.core("exactly_once")
 @pytest.mark.parametrize("model", [EXACTLY_ONCE, AT_LEAST_ONCE], ids=lambda model: model["model"])
 def test_keys_outlive_restarts_exactly_as_their_rows_do(make: Make, model: dict[str, Any]) -> None:
     pipeline = make(PROGRAM, fault_tolerance=model)
@@ -162,7 +162,6 @@ def test_keys_outlive_restarts_exactly_as_their_rows_do(make: Make, model: dict[
     assert logged(pipeline) == [(1, 3), (2, 1)]
 
 
-@pytest.mark.core
 def test_rows_that_change_nothing_are_known_too(make: Make) -> None:
     pipeline = make(PROGRAM, fault_tolerance=EXACTLY_ONCE)
     pipeline.start()
@@ -204,7 +203,6 @@ def test_what_a_transaction_has_collected_is_known_until_it_is_undone(make: Make
     assert pushed(pipeline, "a", {"x": 1})["already_there"] is True
 
 
-@pytest.mark.core
 def test_rows_of_a_transaction_that_changes_nothing_are_known_too(make: Make) -> None:
     pipeline = make(PROGRAM, fault_tolerance=EXACTLY_ONCE)
     pipeline.start()
@@ -220,7 +218,6 @@ def test_rows_of_a_transaction_that_changes_nothing_are_known_too(make: Make) ->
     assert pipeline.query("SELECT v FROM kept") == [{"v": 2}]
 
 
-@pytest.mark.core
 def test_a_table_that_starts_anew_has_forgotten_its_keys(make: Make) -> None:
     pipeline = make(PROGRAM, fault_tolerance=EXACTLY_ONCE)
     pipeline.start()
@@ -261,7 +258,6 @@ def test_rows_that_wait_or_cannot_be_read_are_sent_again(make: Make) -> None:
     assert (refused.status_code, refused.json()["error_code"]) == (400, "InvalidParam")
 
 
-@pytest.mark.core
 def test_rows_that_wait_are_taken_when_they_are_sent_again_by_force(make: Make) -> None:
     pipeline = make(PROGRAM)
     pipeline.start("Paused", initial="paused")

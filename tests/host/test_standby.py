@@ -104,7 +104,6 @@ def test_a_standby_keeps_the_newest_two_copies_and_outlives_kills(make: Make, tm
     eventually(lambda: "already owned" in ((standby.get("checkpoint/sync_status").json()["failure"] or {}).get("error") or ""))
 
 
-@pytest.mark.core
 def test_a_history_of_its_own_is_set_aside_for_a_newer_copy(make: Make, tmp_path: Path) -> None:
     """The storage has steps after its last checkpoint; another pipeline has gone further meanwhile."""
     old = make(storage=storage(tmp_path / "bucket"))
@@ -136,7 +135,6 @@ def test_steps_after_the_newest_copy_are_not_given_up(make: Make, tmp_path: Path
     assert pipeline.query("SELECT n FROM totals") == [{"n": 2}]
 
 
-@pytest.mark.core
 def test_a_changed_program_is_asked_about_when_it_is_activated(make: Make, tmp_path: Path) -> None:
     primary = make(storage=storage(tmp_path / "bucket"))
     primary.start()

@@ -183,6 +183,7 @@ def test_a_program_that_has_to_compile_does_not_replace_one_that_does_if_it_does
     until(lambda: status(rest, name)["program_status"] == "SqlError")
 
 
+@pytest.mark.rest
 def test_a_program_that_does_not_compile_ends_an_early_start(rest: TestClient, name: str) -> None:
     rest.post("/v0/pipelines", json={"name": name, "program_code": "create view v as select * from blah;"})
     rest.post(f"/v0/pipelines/{name}/start")
@@ -226,6 +227,7 @@ def test_two_services_over_one_store_deploy_once(service_app: FastAPI, rest: Tes
     second_app.state.control_plane.close()
 
 
+@pytest.mark.rest
 def test_creating_and_starting_are_quick_on_a_warm_host(rest: TestClient, name: str) -> None:
     rest.post("/v0/pipelines", json={"name": f"{name[:50]}-warm", "program_code": PROGRAM})
     until(lambda: status(rest, f"{name[:50]}-warm")["program_status"] == "Success")

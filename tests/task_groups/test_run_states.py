@@ -163,12 +163,14 @@ def test_a_failed_deletion(batch: Batch) -> None:
     assert (state, tasks["stop"], tasks["delete"]) == ("failed", "success", "failed")
 
 
+@pytest.mark.rest
 def test_a_failure_that_the_block_deals_with(batch: Batch) -> None:
     batch.found["select 2"] = offending
     state, tasks = carried_out(dags.dealt_with)
     assert (state, tasks["check"], tasks["report"]) == ("success", "failed", "success")
 
 
+@pytest.mark.rest
 def test_a_transaction_whose_run_is_marked_failed(batch: Batch) -> None:
     batch.start()
     service = batch.scripted

@@ -189,7 +189,6 @@ def test_mutually_recursive_views(sessions: SparkSessions) -> None:
             assert [full.rows(name) for name in ("odd", "even")] == [running.rows(name) for name in ("odd", "even")]
 
 
-@pytest.mark.core
 def test_bounded_lengths_and_what_is_made_of_them(sessions: SparkSessions) -> None:
     running = _compiled(REACH, sessions, {"reach": "recursion"})
     edges: Counter[Pair] = Counter()
@@ -217,7 +216,6 @@ def test_a_recursive_query_counts_rows_as_often_as_spark_does(sessions: SparkSes
     assert {(0, 3, 3, 1), (0, 3, 2, 1)} <= set(running.rows("paths"))
 
 
-@pytest.mark.core
 def test_one_query_recomputed_by_spark_reaches_further_than_its_own_limit(sessions: SparkSessions) -> None:
     text = (
         "create table t (n int) with ('materialized' = 'true');"

@@ -84,6 +84,7 @@ def test_what_is_wrong_comes_as_over_http(url: str, message: str, error_code: st
     assert (json.loads("".join(map(str, received)))["error_code"], code) == (error_code, 1011)
 
 
+@pytest.mark.rest
 def test_a_socket_may_be_silent_for_longer_than_a_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", 0.2)
     assert asked(url, '{"sql": "SELECT 1"}', after_s=0.5)[1] == 1000

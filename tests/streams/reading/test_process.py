@@ -157,7 +157,7 @@ def _of_every_kind(env: StreamExecutionEnvironment, folder: Path) -> None:
     env.from_source(_database(folder.parent), _NONE, "database").set_parallelism(2).uid("database").print()
 
 
-@pytest.mark.core("files", "lists")
+@pytest.mark.core("files")
 @pytest.mark.parametrize("uid", ["collection", "numbers", "function", "files", "lists", "database"])
 def test_a_killed_process_goes_on_from_the_last_position(start: Start, tmp_path: Path, uid: str) -> None:
     folder = tmp_path / "files"

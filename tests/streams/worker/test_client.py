@@ -197,6 +197,7 @@ class Square:
 """
 
 
+@pytest.mark.rest
 def test_classes_of_the_executed_file_and_of_its_modules_are_kept(tmp_path, open_process):
     compiled, deployed = tmp_path / "compiled", tmp_path / "deployed"
     for folder in (compiled, deployed):
@@ -281,6 +282,7 @@ def fork_and_die(value):
     os._exit(value)
 
 
+@pytest.mark.rest
 def test_the_end_is_noticed_when_something_that_it_started_lives_on(open_process):
     worker = open_process(calling(fork_and_die))
     began = time.monotonic()
@@ -289,6 +291,7 @@ def test_the_end_is_noticed_when_something_that_it_started_lives_on(open_process
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.rest
 def test_closing_interrupts_a_step(open_process):
     lines = []
     worker = open_process(calling(sleep), lines)
@@ -314,6 +317,7 @@ class Tally(MapFunction):
         return value
 
 
+@pytest.mark.rest
 def test_metrics_are_exact_when_nothing_runs_and_hold_nothing_up(open_process):
     worker = open_process(program(source(environment()).map(Tally()).uid("tally")))
     worker.step(1, [splits(1), elements([0])])
@@ -329,6 +333,7 @@ def test_metrics_are_exact_when_nothing_runs_and_hold_nothing_up(open_process):
         worker.metrics()
 
 
+@pytest.mark.rest
 def test_closing_waits_for_a_step_that_ends_in_time(open_process):
     lines = []
     worker = open_process(calling(sleep), lines)
@@ -352,6 +357,7 @@ class Farewell(MapFunction):
         print("closed")  # noqa: T201
 
 
+@pytest.mark.core("0-10.0-said0")
 @pytest.mark.parametrize(("seconds", "patience", "said"), [(0, 10.0, ["closing", "closed"]), (600, 0.5, ["closing"])])
 def test_closing_lets_functions_close_for_some_time(open_process, seconds, patience, said):
     lines = []

@@ -511,7 +511,6 @@ def test_a_read_comes_back_when_the_input_is_closed(kafka: Kafka, read: Read) ->
     reader.input.commit({"offsets": {"0": 0}})
 
 
-@pytest.mark.rest
 def test_a_broker_that_goes_and_comes_back(new_broker: Callable[[], Broker], read: Read) -> None:
     broker = new_broker()
     kafka = Kafka(broker)

@@ -292,7 +292,6 @@ def test_records_that_are_too_large_are_left_out(kafka: Kafka, write: Write, tra
         assert set(found) == {json.dumps(value) for value in expected}
 
 
-@pytest.mark.rest
 def test_a_broker_that_goes_and_comes_back(new_broker: Callable[[], Broker], write: Write) -> None:
     broker = new_broker()
     kafka = Kafka(broker)

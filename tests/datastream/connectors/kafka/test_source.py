@@ -175,7 +175,6 @@ def test_new_partitions_and_topics_are_found_while_it_runs_and_after_a_restart(k
     again.runner.abort()
 
 
-@pytest.mark.core
 def test_a_pattern_that_nothing_matches_yet_waits_for_a_topic(kafka: Kafka) -> None:
     name = kafka.topic() + "-later"
     run = Run(builder(kafka).set_topic_pattern(name).set_property("partition.discovery.interval.ms", "20").build())
@@ -384,7 +383,6 @@ def test_a_late_report_that_a_place_of_the_old_topic_is_gone_passes_over_no_reco
     reader.close()
 
 
-@pytest.mark.core
 def test_a_partition_that_is_far_ahead_of_what_is_wanted_waits_and_comes_in_order(kafka: Kafka) -> None:
     topic = kafka.topic(2)
     kafka.send(topic, *(str(number) for number in range(60_000)), partition=0)
