@@ -27,7 +27,7 @@ from airflow_pipelines.sql.values.json_path import path_literal, path_step
 
 _CONDITION = "INVALID_EXTRACT_BASE_FIELD_TYPE"
 _FIELD_BY_PLACE = "INVALID_EXTRACT_FIELD_TYPE"
-"""What Spark calls a field of a row that is not given by its name."""
+"""Spark's condition for a field of a row that is not given by its name."""
 _ALIASES = "NUM_TABLE_VALUE_ALIASES_MISMATCH"
 """What Spark calls a generator with more or fewer columns than their names."""
 _WRONG_TYPE = "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"

@@ -41,7 +41,7 @@ _FUNCTIONS: Final[Mapping[type[exp.Expr], Callable[[Expression], Expression]]] =
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What of a condition is evaluated while files are read.
+    """The part of a condition that is evaluated while files are read.
 
     :param expression: holds for all rows that meet the condition; None when there is nothing
     :param is_whole: whether it holds for no others

@@ -1,4 +1,4 @@
-"""What Spark refuses because of a type is refused in words of our own, at its place."""
+"""Refusals of Spark because of a type, in words of our own, at their places."""
 
 from __future__ import annotations
 

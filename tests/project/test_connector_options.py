@@ -26,7 +26,7 @@ _SHARED: Final = {"iceberg": "Which table", "postgres": "The connection"}
 """Headings of sections about options that several connectors have, by how the names of these begin."""
 _PROPERTIES: Final = SHARED_PROPERTIES | CONSUMER_PROPERTIES | PRODUCER_PROPERTIES
 _GATHERED: Final = frozenset({"properties"})
-"""What a model gathers from others."""
+"""Options that a model gathers from others."""
 _OF_CATALOG: Final = re.compile(r"(rest|sql|glue|s3|gcs|adls|hdfs|hf)\.")
 """Options that are gathered so."""
 
@@ -50,7 +50,7 @@ def _listed(text: str, header: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Options:
-    """What has options.
+    """Something that has options.
 
     :param model: of the options
     :param headings: of the sections that are about them: their own, and those of options that several have
@@ -73,7 +73,7 @@ class _Options:
 
     @property
     def listed(self) -> dict[str, str]:
-        """What tables say of each option."""
+        """Return the rows of the pages' tables by option."""
         return {name: said for text in self._texts(self.headings) for name, said in _listed(text, self.header).items()}
 
     @property
@@ -114,7 +114,7 @@ def test_pages_name_the_options_that_there_are(name: str) -> None:
 
 @functools.cache
 def _read() -> frozenset[str]:
-    """What the rooms of connectors and hosts read: attributes, and what they ask for by name."""
+    """Find the attributes that the rooms of connectors and hosts read, and the names that they ask for."""
     folders = [ROOT / "airflow_pipelines" / room for room in ("connectors", "host")]
     nodes = [node for folder in folders for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}

@@ -61,7 +61,7 @@ class OutputCase:
     positions: Path | None = None
     """A folder in which it keeps how far it is, where it needs one."""
     takes_texts_that_are_none = False
-    """Whether its target takes texts that are not UTF-8, as a cast of bytes may give them."""
+    """True if its target takes texts that are not UTF-8, as a cast of bytes may give them."""
 
     def contents(self) -> Counter[tuple[int, str]]:
         """The rows of the view, as whoever reads the target makes them out: a log is summed up."""

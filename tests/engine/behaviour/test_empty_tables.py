@@ -1,4 +1,4 @@
-"""What fails for a row of NULLs only fails for none: views over tables without rows."""
+"""Views over tables without rows: nothing is evaluated for a row of NULLs that is not there."""
 
 from __future__ import annotations
 

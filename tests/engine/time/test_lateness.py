@@ -29,7 +29,7 @@ class Waterline:
         self._waterlines: Any = {}
 
     def advanced(self, *values: Any) -> str | None:
-        """What it is after a step with these values."""
+        """Return the waterline after a step with these values."""
         rows = self._rows(*values)
         delta = Batch.in_memory(weighted(self._schema.spark), rows.append_column(WEIGHT, pa.array([1] * rows.num_rows)))
         self._waterlines = self._bounds.advanced(self._waterlines, {"t": delta})

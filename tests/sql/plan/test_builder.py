@@ -1,4 +1,4 @@
-"""What no relation can hold has no incremental rule, and the reason says what to write instead."""
+"""Collations have no incremental rule, and the reason says what to write instead."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ NAMED = "INLINE(TRANSFORM(a, (__e, __i) -> STRUCT(__e AS col, __i + 1 AS ordinal
 
 
 def translated(join: str) -> str:
-    """What stands behind ``select 1 from t`` in Spark's words."""
+    """Return the translation of what stands behind ``select 1 from t``."""
     return translate(Edited(f"select 1 from t{join}"), Definitions({})).text.removeprefix("select 1 from t")
 
 

@@ -1,4 +1,4 @@
-"""What rounds dates and times rounds a TIME in Spark's words for it, when Spark says that it is one."""
+"""Rounding of a TIME, for which Spark has other words than for dates, once Spark says that it is one."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def check_syntax(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What becomes of some rows.
+    """The decision on each of some rows.
 
     :param is_met: for each row whether it meets the condition, which NULL does not
     :param problems: for each row why the condition cannot be evaluated for it, or NULL

@@ -19,7 +19,6 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg
 from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
-from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, drop_unreadable
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.relations import Column
@@ -120,8 +119,7 @@ class MergedWriter:
             more = pc.greater(rows.column(WEIGHT), 0)
             coming.append(as_iceberg(rows.filter(more), self._columns, self.table_schema))
             going.append(as_iceberg(rows.filter(pc.invert(more)), self._key_columns, self._key_schema))
-        comes, goes = pa.concat_tables(coming), drop_unreadable(pa.concat_tables(going))
-        check_texts(comes)
+        comes, goes = pa.concat_tables(coming), pa.concat_tables(going)
         # Changes come in the order of the index, so that equal keys are neighbours.
         if comes.num_rows > 1 and equal_neighbours(comes.select(self._key)).any():
             raise ConnectorFailure(

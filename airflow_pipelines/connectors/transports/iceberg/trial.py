@@ -73,7 +73,7 @@ class TrialTable:
         self._folder.cleanup()
 
     def _reason(self, changes: pa.Table, error: Exception) -> str:
-        """What is wrong with a row; the library often does not say which column it is."""
+        """Say why a row is not taken; the library often does not say which column it is."""
         if _is_too_long(error):
             return "the value of a column by which the table is partitioned is too long for the name of a folder"
         row = changes.slice(changes.num_rows - 1)
