@@ -74,6 +74,7 @@ def test_what_is_no_reference_to_a_field(text: str) -> None:
         ConnectionField.of(text)
 
 
+@pytest.mark.rest
 @pytest.mark.processes
 @pytest.mark.usefixtures("airflow")
 def test_what_airflow_has() -> None:

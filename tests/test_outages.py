@@ -145,7 +145,7 @@ def https(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         yield url.replace("http://", "https://"), certificate
 
 
-@pytest.mark.core(slow_because="calls are tried again until their time is up")
+@pytest.mark.rest
 @pytest.mark.processes
 def test_a_service_is_trusted_by_its_authority_or_not_at_all(https: tuple[str, Path]) -> None:
     url, certificate = https

@@ -194,6 +194,7 @@ def test_stopping_the_pipeline_ends_its_listeners(service: Service) -> None:
     assert handler.error is None
 
 
+@pytest.mark.rest
 def test_a_stream_that_breaks_is_an_error_once_all_is_read(service: Service) -> None:
     handler = Pipeline.get("p", service.client).listen("v")
     service.send({"insert": {"id": 2}})

@@ -54,7 +54,6 @@ def test_a_database_that_cannot_be_is_an_error_without_its_password() -> None:
         assert "s3cret" not in str(raised.value)
 
 
-@pytest.mark.core
 @pytest.mark.processes
 def test_every_door_says_it_without_a_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AIRFLOW_PIPELINES_HOME", str(tmp_path))

@@ -198,6 +198,7 @@ def test_a_silent_stream_times_out(client: PipelineClient) -> None:
         list(lines_of(r))
 
 
+@pytest.mark.rest
 def test_a_slow_answer_times_out_and_its_handler_is_cancelled(client: PipelineClient, probe: Probe) -> None:
     with pytest.raises(PipelineTimeoutError, match="GET /slow: no answer from"):
         client.request("GET", "/slow", timeout_s=0.2, idempotent=False)

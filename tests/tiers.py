@@ -10,7 +10,8 @@ rest   ``make test-all``   everything
 
 The first border follows from what a test uses. A fixture that starts something asks for the fixture ``processes``, and a test
 that does so itself has the marker ``processes``; these are slow. A guard makes a fast test fail that starts something all the same.
-The second border is a decision: ``docs/testing.md`` says by which rule a slow test is core.
+The second border is a decision: ``docs/testing.md`` says by which rule a slow test is core, and which fast tests are left to the
+last tier.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class CollectedTest:
 
     node_id: str
     tier: Tier
-    core_cases: frozenset[str]
-    """The ids that markers ``core`` of the test name."""
+    named_cases: frozenset[str]
+    """The ids that markers ``core`` and ``rest`` of the test name."""
     slow_because: str | None
     """The reason for which a core test may take longer than others."""
     fixtures: tuple[str, ...]
@@ -186,19 +187,19 @@ def share_files(files: set[str], seconds: Mapping[str, float], count: int) -> li
 def _describe_test(item: pytest.Item) -> CollectedTest:
     """Find the tier of a test.
 
-    A marker ``core`` with ids, ``@pytest.mark.core("a-b", "c")``, is for these cases only. The marker of a test goes before that of
-    its file, and so does ``rest``.
+    A marker with ids, such as ``@pytest.mark.core("a-b", "c")``, is for these cases only. The marker ``core`` of a test goes before
+    that of its file, and ``rest`` before both; it takes out a fast test, too.
     """
     case = item.nodeid.partition("[")[2].removesuffix("]")
-    markers = list(item.iter_markers("core"))
-    closest = item.get_closest_marker("core") if item.get_closest_marker("rest") is None else None
+    closest = item.get_closest_marker("core")
     core = closest if closest and (not closest.args or case in closest.args) else None
-    tier = Tier.FAST if not is_slow(item) else Tier.CORE if core else Tier.REST
+    is_left_out = any(not marker.args or case in marker.args for marker in item.iter_markers("rest"))
+    tier = Tier.REST if is_left_out else Tier.FAST if not is_slow(item) else Tier.CORE if core else Tier.REST
     item.user_properties.append(("tier", str(tier)))
     return CollectedTest(
         item.nodeid,
         tier,
-        frozenset(case for marker in markers for case in marker.args),
+        frozenset(case for name in ("core", "rest") for marker in item.iter_markers(name) for case in marker.args),
         core.kwargs.get("slow_because") if core else None,
         tuple(getattr(item, "fixturenames", ())),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+import pyarrow as pa
+
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused
@@ -168,8 +170,17 @@ class TimeAnalysis:
             wanted = "an INTERVAL of days, hours, minutes or seconds" if kind.name in _TIMES else "a number"
             self._note(span, f"{title} must be {wanted}, not {bound}")
             return
+        if not self._is_length(bound, is_number=not found.startswith("interval")):
+            self._note(span, f"{title}: {bound} is no length; it must be zero or more")
+            return
         self.late_columns.append(LateColumn(schema.name, name, bound))
         self.waterlines.declare(schema.name, [name])
+
+    def _is_length(self, bound: str, *, is_number: bool) -> bool:
+        """Return True if a bound is zero or more: by NULL, NaN or less than nothing no waterline can follow what comes."""
+        limits = "0 AND 1.7976931348623157E308D" if is_number else "INTERVAL '0' SECOND AND ({bound})"
+        query = f"SELECT coalesce(({bound}) BETWEEN {limits.format(bound=bound)}, FALSE) AS is_length"
+        return bool(self._analysis.rows(query, pa.schema([("is_length", pa.bool_())]))[0]["is_length"])
 
 
 def _fits(kind: ColumnType, bound: str) -> bool:

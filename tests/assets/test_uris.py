@@ -19,6 +19,7 @@ def test_a_pipeline_and_its_relation_have_uris() -> None:
     assert PipelineIdentity.of("airflow-pipelines://team/orders?event=idle") == PipelineIdentity("team", "orders")
 
 
+@pytest.mark.rest
 @given(PARTS, PARTS, st.none() | PARTS)
 def test_whatever_the_names_are_they_come_back(connection: str, pipeline: str, relation: str | None) -> None:
     identity = PipelineIdentity(connection, pipeline, relation)

@@ -188,7 +188,6 @@ def test_errors_in_queries(sessions: SparkSessions, view: str, at: str | None, s
         assert noise not in messages[0].message
 
 
-@pytest.mark.core
 def test_what_spark_is_asked_grows_with_the_program_and_not_with_its_square(
     sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,7 +310,6 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
     assert schema.varying.columns == {"g"}
 
 
-@pytest.mark.core
 def test_defaults_that_differ_are_evaluated_when_they_are_needed(sessions: SparkSessions) -> None:
     text = """create function twice(x int) returns int as x * 2;
     create table t (a uuid default uuid(), b varchar default uuid(), c timestamp default now() - interval 1 hour,

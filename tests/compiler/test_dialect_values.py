@@ -212,7 +212,6 @@ def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-@pytest.mark.core
 def test_a_view_has_the_value_of_each(running: Running) -> None:
     (row,) = running.rows("v")
     assert dict(zip(VALUES, map(_plain, row), strict=True)) == VALUES

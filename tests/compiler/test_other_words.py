@@ -77,6 +77,7 @@ def running(sessions: SparkSessions) -> Running:
     return Running("CREATE TABLE t (a INT) WITH ('materialized' = 'true');", sessions)
 
 
+@pytest.mark.rest
 def test_values(running: Running) -> None:
     frame = run_adhoc(running.circuit, f"SELECT {', '.join(ANSWERS)} FROM VALUES (1) AS one(x)").frame
     assert frame is not None

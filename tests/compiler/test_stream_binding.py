@@ -225,7 +225,6 @@ assert not hasattr(function, "name")
     assert program(BEGIN + text).operators
 
 
-@pytest.mark.core
 def test_fingerprints_are_the_same_in_each_run_and_follow_the_code() -> None:
     text = (
         BEGIN + "import helper\n"

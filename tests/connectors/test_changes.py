@@ -24,6 +24,7 @@ FROM range(0, 60, 1, 5)
 """
 
 
+@pytest.mark.rest
 def test_what_is_in_files_comes_as_what_is_in_memory(sessions: SparkSessions, tmp_path: Path) -> None:
     frame = sessions.large.sql(MIXED)
     in_memory = Batch.in_memory(frame.schema, collected(frame))

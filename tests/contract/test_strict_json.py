@@ -44,6 +44,7 @@ def test_everything_else_is_taken() -> None:
     assert parse_json(deep) is not None
 
 
+@pytest.mark.rest
 def test_a_large_text_takes_little_time() -> None:
     began = time.process_time()
     parse_json(json.dumps([{"id": number, "name": f"name {number}"} for number in range(100_000)]).encode())

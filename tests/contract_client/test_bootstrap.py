@@ -51,7 +51,6 @@ def number(pipeline: Pipeline, sql: str) -> Any:
     return found
 
 
-@pytest.mark.core(slow_because="it changes a program in each way that there is")
 def test_what_each_change_means_for_rows_connectors_and_outputs(deploy: Callable[..., Pipeline], tmp_path: Path) -> None:
     for name, values in {"same": [1, 2], "gone": [3], "first": [4], "second": [5, 6], "new": [7], "grown": [1, 2]}.items():
         (tmp_path / f"{name}.json").write_text("".join(json.dumps({"x": value}) + "\n" for value in values))

@@ -30,7 +30,6 @@ create materialized view clocked as select x, now() as at_time from t;
 """
 
 
-@pytest.mark.core("airflow_pipelines", slow_because="it waits for idleness")
 def test_completion_and_idleness(sdk: Sdk, tmp_path: Path) -> None:
     (tmp_path / "followed.csv").write_text("1\n")
     # Without the connector that never ends.
@@ -87,7 +86,7 @@ def test_completion_and_idleness(sdk: Sdk, tmp_path: Path) -> None:
         pipeline.wait_for_completion(timeout_s=10)
 
 
-@pytest.mark.core
+@pytest.mark.core("feldera")
 def test_an_output_that_has_failed_is_told_to_those_who_wait(sdk: Sdk, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     output = {"transport": {"name": "file_output", "config": {"path": str(tmp_path / "taken")}}, "format": {"name": "csv"}}

@@ -69,7 +69,6 @@ def test_streams_and_the_statistics_of_outputs(
     assert path.read_text().splitlines() == ["2,1", "3,1", "4,1"]
 
 
-@pytest.mark.core
 def test_the_changes_of_a_table_without_contents(deploy: Callable[..., Pipeline]) -> None:
     pipeline = deploy("create table log (x int); create view v as select x + 1 as y from log;")
     table, view = pipeline.listen("log"), pipeline.listen("v")

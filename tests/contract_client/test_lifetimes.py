@@ -166,7 +166,6 @@ def test_a_change_is_rejected_awaited_given_up_and_undone(sdk: Sdk) -> None:
     assert list(pipeline.query("select s from v")) == [{"s": 3}]
 
 
-@pytest.mark.core("airflow_pipelines")
 def test_a_start_of_a_program_that_does_not_compile_is_given_up(sdk: Sdk) -> None:
     pipeline = sdk.builder("create view v as select * from nowhere;").create(wait=False)
     with pytest.raises((RuntimeError, sdk.api_error)):

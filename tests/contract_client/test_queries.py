@@ -111,7 +111,6 @@ def test_programs_and_queries(deploy: Callable[..., Pipeline], served_url: str, 
     )
 
 
-@pytest.mark.core
 def test_texts_of_char_columns_are_kept_as_they_come(deploy: Callable[..., Pipeline], served_url: str) -> None:
     pipeline = deploy(
         "create table t (id int, c char(5) default 'd') with ('materialized' = 'true');"

@@ -91,7 +91,6 @@ def test_every_change_is_one_event_and_repeated_calls_are_none(create: Callable[
     assert statuses(pipeline) == LIFE
 
 
-@pytest.mark.core
 def test_an_early_start_waits_for_the_compiler(foreign: FelderaClient, pipeline_name: str) -> None:
     pipeline = PipelineBuilder(foreign, pipeline_name, SQL).create(wait=False)
     pipeline.start(timeout_s=60)

@@ -87,7 +87,6 @@ def test_a_program_on_a_terminal_says_how_far_it_is(tmp_path: Path) -> None:
     assert visible == [*(f"tick> {number}" for number in range(12)), ""]
 
 
-@pytest.mark.core
 @pytest.mark.processes
 def test_a_program_in_a_pipe_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)

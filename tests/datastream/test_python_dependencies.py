@@ -57,7 +57,6 @@ def test_requirements_can_be_imported(tmp_path: Path) -> None:
         versions.execute_and_collect()
 
 
-@pytest.mark.core(slow_because="an environment is made")
 @pytest.mark.processes
 def test_a_package_that_was_imported_already_stays_and_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     wheel(tmp_path / "packages", "tenacity", "99.0")

@@ -22,7 +22,7 @@ def test_there_are_at_least_300_views() -> None:
     assert max(names.values()) == 1, "a name that is given twice"
 
 
-@pytest.mark.core("representations", slow_because="eight steps of all views of a theme, compared with Spark")
+@pytest.mark.core("choices", slow_because="eight steps of all views of a theme, compared with Spark")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("theme", THEMES, ids=[theme.name for theme in THEMES])
 def test_views_equal_the_batch_answer_after_every_step(sessions: SparkSessions, oracle: Oracle, theme: Theme) -> None:

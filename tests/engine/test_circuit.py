@@ -216,7 +216,7 @@ def test_an_update_that_leaves_the_number_of_rows_survives_merging(grades: Runni
     assert emitted(step, "total") == [(2, Decimal("74.00"), -1), (3, Decimal("100.00"), 1)]
 
 
-@pytest.mark.core
+@pytest.mark.core("views0", "views2")
 @pytest.mark.parametrize("views", [{"avg_grade"}, {"avg_grade_enriched"}, {"total"}, {"avg_grade", "total"}])
 def test_bootstrapping_any_views_gives_their_contents(grades: Running, views: set[str]) -> None:
     running = _fresh(grades)
@@ -236,7 +236,6 @@ def test_bootstrapping_any_views_gives_their_contents(grades: Running, views: se
     assert emitted(after, "avg_grade_enriched") == [("Bob", "b", Decimal("70.00"), -1), ("Bob", "b", Decimal("80.00"), 1)]
 
 
-@pytest.mark.core
 def test_a_step_asks_spark_equally_often_however_many_came_before(grades: Running) -> None:
     running = _fresh(grades)
     running.insert("students", *((number, f"n{number}") for number in range(20)))

@@ -59,7 +59,7 @@ def _rows(batch: Batch) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in batch.to_arrow().to_pylist())
 
 
-@pytest.mark.core
+@pytest.mark.core("driver")
 @pytest.mark.parametrize("limits", [DEFAULT_LIMITS, replace(DEFAULT_LIMITS, small_rows=0, small_input=0)], ids=["driver", "spark"])
 def test_columns_are_merged_by_their_rules(limits: Limits, sessions: SparkSessions) -> None:
     with tempfile.TemporaryDirectory() as folder:

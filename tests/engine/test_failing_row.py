@@ -143,14 +143,13 @@ def test_the_row_is_the_one_that_the_message_is_about(sessions: SparkSessions) -
     assert f"'{failed.failing_row.row['s']}'" in failed.message
 
 
-@pytest.mark.core
 def test_no_row_is_named_for_an_error_of_several_rows(sessions: SparkSessions) -> None:
     failed = failing(sessions, "alone(a)", *[(at, at, "x") for at in range(3)])
     assert "too many at once" in failed.message
     assert failed.failing_row is None
 
 
-@pytest.mark.core
+@pytest.mark.core("1")
 @pytest.mark.parametrize("count", [1, 3])
 def test_no_row_is_named_for_an_error_that_does_not_come_again(sessions: SparkSessions, tmp_path: Path, count: int) -> None:
     marker = tmp_path / "marker"

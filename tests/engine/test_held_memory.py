@@ -88,7 +88,6 @@ def _expected(rows: list[tuple[Any, ...]]) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-@pytest.mark.core
 def test_what_is_not_small_stays_in_memory_while_there_is_room(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _given(1 << 20, sessions, monkeypatch)
     rows = [(1, "a"), (2, "a"), (3, "b"), (4, None)]
@@ -109,7 +108,6 @@ def test_what_finds_no_room_goes_to_files(sessions: SparkSessions, monkeypatch: 
     assert {name: running.rows(name) for name in ("t", "doubled", "pairs")} == _expected(rows)
 
 
-@pytest.mark.core
 def test_the_largest_trace_makes_room_when_it_gets_tight(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _given(16_000, sessions, monkeypatch)
     rows = [(k, f"{k}" * 10) for k in range(20)]
@@ -127,7 +125,6 @@ def test_the_largest_trace_makes_room_when_it_gets_tight(sessions: SparkSessions
     assert {name: running.rows(name) for name in ("t", "doubled", "pairs")} == _expected(rows[10:])
 
 
-@pytest.mark.core
 def test_a_result_with_more_rows_than_fit_goes_to_files_whole(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _given(40_000, sessions, monkeypatch)
     context = running.circuit._context({})
@@ -171,11 +168,11 @@ COMPUTED = "create materialized view longer as select concat(s, '!') as s from t
 @pytest.mark.parametrize(
     ("views", "held_bytes", "computed_rows", "writes"),
     [
-        ("", 2_000, -1, False),
+        pytest.param("", 2_000, -1, False, marks=pytest.mark.rest),
         ("", 600, -1, False),
         ("", 300, -1, True),
-        (COMPUTED, 2_000, -1, False),
-        (COMPUTED, 600, -1, True),
+        pytest.param(COMPUTED, 2_000, -1, False, marks=pytest.mark.rest),
+        pytest.param(COMPUTED, 600, -1, True, marks=pytest.mark.rest),
         # What the driver computes needs only the columns that it reads.
         (COMPUTED, 600, 80, False),
         (COMPUTED, 600, 79, True),

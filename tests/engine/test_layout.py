@@ -134,6 +134,7 @@ def test_what_cannot_be_evaluated_anew_is_named(sessions: SparkSessions) -> None
     running.circuit.close()
 
 
+@pytest.mark.rest
 def test_a_snapshot_of_a_release_with_one_nameless_state_per_stage_is_restored(now: Running) -> None:
     running = now
     running.circuit = Circuit(running.program, running.sessions, running.store)

@@ -71,6 +71,7 @@ def shown(frame: DataFrame) -> list[str]:
     return sorted(repr(row) for table in streamed(frame) for row in table.to_pylist())
 
 
+@pytest.mark.rest
 def test_rows_come_as_often_as_they_are_there(running: Running) -> None:
     assert check(running) == []
     running.insert("item", *ROWS)

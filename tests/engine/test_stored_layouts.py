@@ -6,8 +6,6 @@ is only renamed keeps its first name in layouts (``sql/plan/ir/description.py``)
 
 from __future__ import annotations
 
-import pytest
-
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running
 
@@ -112,7 +110,6 @@ def test_layouts_stay(sessions: SparkSessions) -> None:
         one.circuit.close()
 
 
-@pytest.mark.core
 def test_a_division_has_the_layout_that_it_had_before_it_took_zeros(sessions: SparkSessions) -> None:
     program = """create table t (k int, v int, d double);
 create view shares as select k, d / v as share, v / (k + 1) / d * 2 as other from t where d / k > 0.5 and v / 2 > 1;

@@ -92,7 +92,6 @@ def test_rejected_changes_end_the_start_and_keep_the_checkpoint(make: Make) -> N
     assert pipeline.query("SELECT * FROM most") == [{"v": 25}]
 
 
-@pytest.mark.core
 def test_white_space_and_comments_are_no_change(make: Make) -> None:
     pipeline = make()
     pipeline.start()

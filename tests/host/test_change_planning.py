@@ -112,7 +112,6 @@ def test_a_plan_names_all_that_refuses_a_change(make: Make) -> None:
     assert pipeline.query("SELECT * FROM counts") == [{"x": 1, "n": 1}]
 
 
-@pytest.mark.core
 def test_a_view_that_is_renamed_sends_its_contents_to_its_outputs(make: Make, tmp_path: Any) -> None:
     sink = tmp_path / "out.csv"
     out = [{"name": "out", "transport": {"name": "file_output", "config": {"path": str(sink)}}, "format": {"name": "csv"}}]

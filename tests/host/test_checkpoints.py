@@ -69,6 +69,7 @@ def test_a_synced_checkpoint_starts_a_pipeline_elsewhere(make: Make, tmp_path: P
     assert "already owned by" in failure["error"]
 
 
+@pytest.mark.rest
 def test_a_checkpoint_is_copied_by_its_name_and_others_go_as_the_request_says(make: Make, tmp_path: Path) -> None:
     pipeline = make(storage=synced(tmp_path / "bucket"))
     pipeline.start()

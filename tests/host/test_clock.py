@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import pytest
-
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.host.clock import Clock, ClockOptions, described
 from tests.host.driver import Pipeline
@@ -78,7 +76,6 @@ def test_a_driven_clock_stands_still_until_it_is_told(make: Make) -> None:
     assert pipeline.stats()["global_metrics"]["total_input_records"] == 4
 
 
-@pytest.mark.core
 def test_a_clock_goes_by_itself_only_where_a_view_follows_it(make: Make) -> None:
     pipeline = make(PROGRAM, clock_resolution_usecs=200_000, clock_timezone_offset="+02:00")
     pipeline.start()

@@ -80,7 +80,6 @@ def test_a_missing_file_kills_the_connector_and_not_the_pipeline(make: Make, tmp
     assert not pipeline.stats()["global_metrics"]["pipeline_complete"]
 
 
-@pytest.mark.core
 def test_paused_connectors_and_start_after(make: Make, tmp_path: Path) -> None:
     first, second, third = (tmp_path / name for name in ("first.csv", "second.csv", "third.csv"))
     first.write_text("1\n")
@@ -144,7 +143,6 @@ def test_a_rate_holds_while_a_pipeline_runs(make: Make) -> None:
     assert not stats["global_metrics"]["pipeline_complete"]
 
 
-@pytest.mark.core
 def test_declarations_that_compile_and_cannot_start(make: Make) -> None:
     kafka = {"name": "k", "transport": {"name": "nats_input", "config": {"subject": "x"}}, "format": {"name": "avro"}}
     for declared, code, text in (

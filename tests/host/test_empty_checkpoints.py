@@ -75,7 +75,7 @@ SHAPES = {
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 
 
-@pytest.mark.core("sql", "streams and sql", slow_because="a pipeline is stopped and started again several times")
+@pytest.mark.core("sql", slow_because="a pipeline is stopped and started again several times")
 @every_shape
 def test_a_pipeline_starts_again_and_replays_what_came_after(make: Make, shape: Shape) -> None:
     pipeline = shape.made(make)
@@ -88,7 +88,7 @@ def test_a_pipeline_starts_again_and_replays_what_came_after(make: Make, shape: 
     assert pipeline.query(shape.query) == shape.expected, "acknowledged rows"
 
 
-@pytest.mark.core("sql")
+@pytest.mark.rest
 @every_shape
 def test_a_view_is_added_to_a_pipeline(make: Make, shape: Shape) -> None:
     pipeline = shape.made(make)
@@ -103,7 +103,7 @@ def test_a_view_is_added_to_a_pipeline(make: Make, shape: Shape) -> None:
     assert pipeline.query(shape.query) == shape.expected
 
 
-@pytest.mark.core("streams")
+@pytest.mark.rest
 @every_shape
 def test_a_copy_starts_elsewhere(make: Make, tmp_path: Path, shape: Shape) -> None:
     """By a pipeline that stands by and takes over, and by one that starts with the copy."""
@@ -121,7 +121,7 @@ def test_a_copy_starts_elsewhere(make: Make, tmp_path: Path, shape: Shape) -> No
     shape.check(other)
 
 
-@pytest.mark.core("True-True")
+@pytest.mark.rest
 @pytest.mark.parametrize(("with_checkpoint", "rows_in_journal"), [(True, False), (True, True), (False, True)])
 def test_a_view_over_a_table_without_contents_is_renamed(make: Make, with_checkpoint: bool, rows_in_journal: bool) -> None:
     """With rows in a checkpoint it takes over what is stored; nothing that came is missing without any, either."""

@@ -52,6 +52,7 @@ def _is_complete(pipeline: Pipeline) -> bool:
     return bool(pipeline.stats()["global_metrics"]["pipeline_complete"])
 
 
+@pytest.mark.core("")
 @pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["", "buffered"])
 def test_a_token_fails_with_an_output_that_delivers_from_a_queue(make: Make, target: Target, buffered: dict[str, Any]) -> None:
     queued = {"name": "queued", "transport": {"name": "plain_test_output", "config": {"target": "one"}}, **buffered}
@@ -87,6 +88,7 @@ def test_a_restart_without_storage_loses_what_a_failed_output_has_not_delivered(
     assert "A restart loses all rows" in error["message"]
 
 
+@pytest.mark.core("")
 @pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["", "buffered"])
 def test_a_token_fails_with_an_output_that_each_step_is_written_to(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffered: dict[str, Any]
@@ -112,6 +114,7 @@ def test_a_token_fails_with_an_output_that_each_step_is_written_to(
     pipeline.ingest("other", *_inserts(1))
 
 
+@pytest.mark.rest
 def test_an_output_that_cannot_be_opened_fails_what_it_has_to_deliver_and_nothing_before(make: Make, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     pipeline = make(_program(_file(tmp_path / "taken"), _file(tmp_path / "good.csv") | {"name": "good"}))
@@ -139,6 +142,7 @@ CREATE VIEW v WITH ('connectors' = '{connectors}') AS SELECT CAST(b AS VARCHAR) 
     assert (tmp_path / "out.csv").read_text() == "a,1\n"
 
 
+@pytest.mark.rest
 def test_rows_that_a_table_of_postgresql_has_no_room_for_are_left_out(make: Make, database: Database) -> None:
     database.execute("CREATE TABLE kept (name varchar(5) PRIMARY KEY, n int)")
     output = {

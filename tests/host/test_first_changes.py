@@ -74,6 +74,7 @@ def test_a_listener_that_comes_later_gets_what_comes_later(make: Make) -> None:
         assert _until(g, {"insert": {"n": 2}}) == [{"delete": {"n": 1}}, {"insert": {"n": 2}}]
 
 
+@pytest.mark.rest
 def test_a_listener_gets_the_contents_of_a_view_that_a_change_has_added(make: Make) -> None:
     pipeline = make(_SQL)
     pipeline.start()

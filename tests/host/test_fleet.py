@@ -127,6 +127,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
+@pytest.mark.rest("False")
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_host_whose_store_is_deleted_ends(
     registry: Registry, host: HostRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: bool

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
 from sqlalchemy.exc import OperationalError
 
 from airflow_pipelines.host.heartbeat import Heartbeat
@@ -49,6 +50,7 @@ def eventually(condition: Callable[[], Any]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.rest
 def test_a_store_that_fails_is_borne_for_a_while_and_one_that_is_back_is_all_right() -> None:
     rows = Rows()
     heartbeat = begun(rows)
@@ -66,6 +68,7 @@ def test_a_store_that_fails_is_borne_for_a_while_and_one_that_is_back_is_all_rig
     heartbeat.stop()
 
 
+@pytest.mark.rest
 def test_a_store_that_never_answers_does_not_keep_a_host_for_ever() -> None:
     rows, answer = Rows(), threading.Event()
     rows.behave = lambda: answer.wait(30) and None

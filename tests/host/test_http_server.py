@@ -141,6 +141,7 @@ def test_a_head_that_is_too_large_or_none_is_refused(plane: DataPlane) -> None:
             assert status_and_code(rest_of(connection)) == (400, "InvalidRequest")
 
 
+@pytest.mark.rest
 def test_a_client_that_takes_its_time_is_served(plane: DataPlane) -> None:
     with httpx.Client() as client:
         for _ in range(3):

@@ -38,6 +38,7 @@ def make_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[main.Hos
     return main.Host(row, registry, Settings.load(tmp_path), store), told
 
 
+@pytest.mark.rest
 def test_a_host_without_its_watchdog_leaves_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host, told = make_host(tmp_path, monkeypatch)
     monkeypatch.setattr(main, "STUCK_S", 3600)

@@ -121,7 +121,6 @@ def test_files(make: Callable[..., Pipeline], tmp_path: Path) -> None:
     assert state == {"c0": 24, "c1": 23}
 
 
-@pytest.mark.core
 def test_objects(make: Callable[..., Pipeline], s3: Callable[[], Bucket]) -> None:
     bucket = s3()
     keys = {"aws_access_key_id": bucket.access_key, "aws_secret_access_key": bucket.secret_key}

@@ -105,7 +105,6 @@ def test_the_table_equals_the_view_whatever_is_killed(make: Make, service: Servi
     assert source["metrics"]["lag"] == {"records": 0, "bytes": None, "seconds": None}
 
 
-@pytest.mark.core
 def test_another_history_is_taken_over(make: Make, service: ServiceOfOne) -> None:
     # Without a journal a kill takes steps back that were read already.
     above = make(UPSTREAM, fault_tolerance={"model": "at_least_once", "checkpoint_interval_secs": None})

@@ -78,7 +78,6 @@ def test_the_query_of_the_page_is_read_once(make: Make, database: Database) -> N
     assert pipeline.query("SELECT COUNT(*) AS n FROM products") == [{"n": 1}]
 
 
-@pytest.mark.core
 def test_a_large_transaction_and_a_large_table_come_as_one_step(make: Make, database: Database) -> None:
     database.execute(TABLES, "INSERT INTO orders SELECT i, 'c', 1 FROM generate_series(1, 2500) AS i")
     program = PROGRAM.replace('"name": "orders",', '"name": "orders", "max_batch_size": 1000,')
@@ -101,7 +100,6 @@ def in_transaction(pipeline: Pipeline) -> bool:
     return bool(pipeline.stats()["global_metrics"]["transaction_records"])
 
 
-@pytest.mark.core(slow_because="large transactions of another system")
 def test_a_stop_by_force_within_large_transactions(make: Make, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cdc_input, "_IDLE_LIMIT_S", 0.5)
     database.execute(TABLES, "INSERT INTO orders SELECT i, 'c', 1 FROM generate_series(1, 40000) AS i")
@@ -150,7 +148,6 @@ def test_what_is_wrong_is_shown_and_the_rest_goes_on(make: Make, database: Datab
     assert "s3cret" not in shown
 
 
-@pytest.mark.core
 def test_no_checkpoint_while_a_query_is_being_read(make: Make, database: Database) -> None:
     slow = "CASE WHEN i = 50001 THEN i + length(pg_sleep(60)::text) ELSE i END"
     query = f"SELECT {slow} AS x, repeat(i::text, 200) AS wide FROM generate_series(1, 60000) AS i"

@@ -174,7 +174,6 @@ def test_rows_that_change_nothing_are_known_too(make: Make) -> None:
     assert pipeline.query("SELECT v FROM kept") == [{"v": 2}]
 
 
-@pytest.mark.core
 def test_what_a_transaction_has_collected_is_known_until_it_is_undone(make: Make) -> None:
     pipeline = make(PROGRAM, fault_tolerance=EXACTLY_ONCE)
     pipeline.start()
@@ -231,7 +230,6 @@ def test_a_table_that_starts_anew_has_forgotten_its_keys(make: Make) -> None:
     assert logged(pipeline) == [(1, 1)]
 
 
-@pytest.mark.core
 def test_rows_that_wait_or_cannot_be_read_are_sent_again(make: Make) -> None:
     pipeline = make(PROGRAM)
     pipeline.start("Paused", initial="paused")

@@ -235,7 +235,6 @@ def test_a_target_that_is_to_equal_its_view_does_so_after_kills_whatever_the_mod
     assert [row["x"] for row in pipeline.query("SELECT x FROM v")] == [1]
 
 
-@pytest.mark.core
 def test_a_target_from_an_older_backup_is_told_from_the_right_one(make: Make, target: Target) -> None:
     pipeline = make(program(transport="committing_test_output"))
     pipeline.start()
@@ -273,7 +272,6 @@ def test_a_full_queue_holds_up_inputs_and_nothing_else(make: Make, target: Targe
     assert pipeline.stats()["global_metrics"]["output_stall_msecs"] == 0
 
 
-@pytest.mark.core
 def test_a_forced_stop_does_not_wait_for_the_target(make: Make, target: Target) -> None:
     pipeline = make(program())
     pipeline.start()
@@ -288,7 +286,6 @@ def test_a_forced_stop_does_not_wait_for_the_target(make: Make, target: Target) 
     until(lambda: target.values == [1], "the journal's step")
 
 
-@pytest.mark.core
 def test_an_output_begins_with_the_contents_of_its_view_while_its_target_is_away(make: Make, target: Target) -> None:
     pipeline = make("CREATE TABLE t (x INT) WITH ('materialized' = 'true'); CREATE MATERIALIZED VIEW v AS SELECT x FROM t;")
     pipeline.start()
@@ -340,7 +337,6 @@ def test_a_target_is_opened_as_new_once(make: Make, target: Target, transport: s
     assert target.opened[-1] is False
 
 
-@pytest.mark.core
 def test_changes_for_a_connector_that_has_changed_are_given_up(make: Make, target: Target) -> None:
     pipeline = make(program())
     pipeline.start()

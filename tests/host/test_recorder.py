@@ -61,6 +61,7 @@ def test_the_store_knows_before_anybody_else(recorder: StatusRecorder, store: St
     recorder.close(5)
 
 
+@pytest.mark.rest
 def test_a_store_that_is_gone_holds_nothing_up_and_learns_all_in_order(recorder: StatusRecorder, store: Store) -> None:
     running = RuntimeStatus.RUNNING
     recorder.record(RuntimeStatus.INITIALIZING, running)
@@ -100,6 +101,7 @@ def test_what_the_store_never_takes_is_logged_and_keeps_nothing_back(
     assert "the store does not take the status Running" in (tmp_path / "p.log").read_text()
 
 
+@pytest.mark.rest
 def test_the_end_is_not_waited_for_without_end(recorder: StatusRecorder, store: Store, tmp_path: Path) -> None:
     store.failure = GONE
     recorder.record(RuntimeStatus.SUSPENDED, RuntimeStatus.SUSPENDED)

@@ -66,6 +66,7 @@ def test_rows_may_be_compressed(running: Pipeline) -> None:
     assert (answer.status_code, answer.json()["error_code"]) == (415, "UnsupportedMediaType")
 
 
+@pytest.mark.rest
 def test_all_bad_elements_of_an_array_are_listed_and_none_is_taken(running: Pipeline) -> None:
     rows = [{"id": 1}, {"id": "x"}, {"id": 2}, {"v": 5}]
     # A client sends what it knows of all formats.
@@ -232,6 +233,7 @@ def test_a_stream_may_be_asked_for_with_a_body_like_a_connector(running: Pipelin
         assert re.search(text, answer.json()["message"])
 
 
+@pytest.mark.rest
 def test_updates_need_a_primary_key_and_metrics_count(make: Callable[..., Pipeline]) -> None:
     pipeline = make("CREATE TABLE bag (x INT) WITH ('materialized' = 'true');")
     pipeline.start()
@@ -248,6 +250,7 @@ def test_updates_need_a_primary_key_and_metrics_count(make: Callable[..., Pipeli
     assert pipeline.get("metrics", format="xml").status_code == 400
 
 
+@pytest.mark.rest
 def test_changes_of_keys_that_are_not_there_are_ignored(running: Pipeline) -> None:
     answer = running.post("ingress/t", '{"delete": {"v": 1}}\n{"update": {"name": "x"}}\n{"insert": {"id": 1}}', format="json")
     assert (answer.status_code, answer.json()["details"]["num_errors"]) == (400, 2)

@@ -83,6 +83,7 @@ def test_nothing_is_left_after_a_take_down(running: Pipeline, warm_host: InProce
     assert running.get(path, sql="SELECT 1").status_code == 404
 
 
+@pytest.mark.core("view0")
 @pytest.mark.parametrize(
     "view",
     [

@@ -121,7 +121,6 @@ def test_a_history_of_its_own_is_set_aside_for_a_newer_copy(make: Make, tmp_path
     assert list((old.folder / "storage" / "set-aside").iterdir())
 
 
-@pytest.mark.core
 def test_steps_after_the_newest_copy_are_not_given_up(make: Make, tmp_path: Path) -> None:
     config = {"storage": storage(tmp_path / "bucket"), "fault_tolerance": "exactly_once"}
     pipeline = make(**config)
@@ -193,7 +192,6 @@ def test_an_object_store_that_goes_away_does_not_end_a_standby(make: Make, tmp_p
     assert standby.query("SELECT n FROM totals") == [{"n": 1}]
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("wrong", [{"secret_key": "another"}, {"access_key": "AKIAUNKNOWN"}])
 def test_keys_that_do_not_fit_fail_the_start(make: Make, s3: Callable[[], Bucket], wrong: dict[str, str]) -> None:
     standby = make(storage=s3().storage("checkpoints", start_from_checkpoint="latest", **wrong))

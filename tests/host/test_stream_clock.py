@@ -61,6 +61,7 @@ def _reached(pipeline: Pipeline) -> list[int]:
     return [row["ms"] for row in pipeline.query("SELECT ms FROM reached ORDER BY ms")]
 
 
+@pytest.mark.rest
 def test_the_time_in_which_a_pipeline_was_stopped_makes_no_input_idle(make: Make) -> None:
     pipeline = make(_TABLES, dev_tweaks=_driven("2001-01-01T00:00:00Z"))
     pipeline.stream_files = (SourceFile("program.py", _IDLENESS),)

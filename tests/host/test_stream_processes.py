@@ -111,6 +111,7 @@ def test_a_process_has_files_variables_and_a_folder_of_its_program(
     assert not folder.exists()
 
 
+@pytest.mark.rest
 def test_a_flood_of_output_is_in_the_log_and_holds_nothing_up(make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started = make(_plan(monkeypatch, tmp_path, "Flooding"))
     assert receive_all(started.reading(), "s").all == ["done"]

@@ -71,7 +71,7 @@ WRONG_PROGRAMS = {
 }
 
 
-@pytest.mark.core
+@pytest.mark.core("no-statement", "unknown-column", "unknown-function", "cycle", "transport", "format", "connector-option")
 @pytest.mark.parametrize("which", WRONG_PROGRAMS)
 def test_a_wrong_program_says_where_and_why(embedded_client: PipelineClient, pipeline_name: str, which: str) -> None:
     marked, reason = WRONG_PROGRAMS[which]

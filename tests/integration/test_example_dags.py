@@ -32,7 +32,6 @@ def quick_start(airflow: LiveAirflow) -> DagRun:
     return run
 
 
-@pytest.mark.core(slow_because="a live Airflow runs the DAG")
 def test_the_quick_start_answers_and_its_program_changes_after_approval(airflow: LiveAirflow, quick_start: DagRun) -> None:
     assert quick_start.xcom("ask")["rows"] == ORDERS
     change = airflow.trigger("gated_modification")

@@ -20,7 +20,6 @@ TWO_SOURCES = frozenset({"enrichment", "join"})
 """Which of two sources gives its elements first is not said: lines may come in another order."""
 
 
-@pytest.mark.core("deduplication")
 @pytest.mark.parametrize("name", DEPLOYABLE)
 def test_run_as_a_pipeline_it_prints_what_the_script_prints(
     embedded_client: PipelineClient, warm_home: Path, pipeline_name: str, name: str

@@ -64,6 +64,7 @@ def test_a_pipeline_lives_in_a_postgresql_store(clients: tuple[PipelineClient, P
     pipeline.delete(clear_storage=True)
 
 
+@pytest.mark.rest
 def test_two_services_that_create_one_name_at_once_make_one_pipeline(clients: tuple[PipelineClient, PipelineClient]) -> None:
     def create(client: PipelineClient) -> str:
         try:

@@ -85,6 +85,7 @@ def test_a_file_in_the_place_of_another_is_read_and_shown_for_approval(
     _becomes(pipeline, [("a", 0, 1), ("a", 4000, 2), ("b", 0, 1)])
 
 
+@pytest.mark.rest
 def test_a_relation_ends_with_its_connectors_unless_it_stays_open(
     embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path
 ) -> None:

@@ -41,7 +41,6 @@ def test_addresses_begin_with_the_path_of_the_base_url(monkeypatch: pytest.Monke
     assert paths.request_answer(task_instance) == f"{path}/api/v2/dags/a%2Fb/dagRuns/r%3F/taskInstances/t/2/hitlDetails"
 
 
-@pytest.mark.core
 @pytest.mark.processes
 def test_a_process_that_serves_no_pages_loads_nothing_of_the_application() -> None:
     code = (

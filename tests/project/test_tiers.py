@@ -70,12 +70,12 @@ def test_a_core_test_that_takes_long_says_why(request: pytest.FixtureRequest) ->
     assert slow == {}, "make them cheaper, leave them to make test-all, or say why: @pytest.mark.core(slow_because='...')"
 
 
-def test_ids_of_core_cases_exist(request: pytest.FixtureRequest) -> None:
+def test_ids_that_markers_name_exist(request: pytest.FixtureRequest) -> None:
     named: dict[str, set[str]] = defaultdict(set)
     cases: dict[str, set[str | None]] = defaultdict(set)
     for test in request.config.stash[COLLECTED]:
         name = test.node_id.partition("[")[0]
-        named[name] |= test.core_cases
+        named[name] |= test.named_cases
         cases[name].add(test.case)
     assert {name: ids - cases[name] for name, ids in named.items() if ids - cases[name]} == {}
 

@@ -103,7 +103,6 @@ def test_all_sensors_can_be_imported_from_the_folder() -> None:
         _ = sensors.PipelineMoonSensor
 
 
-@pytest.mark.core
 @pytest.mark.processes
 def test_a_module_is_loaded_when_one_of_its_names_is_used() -> None:
     code = (

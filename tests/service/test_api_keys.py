@@ -36,6 +36,7 @@ def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_pa
     assert httpx.get(f"{url}/v0/pipelines", headers=headers).status_code == 401
 
 
+@pytest.mark.core("/v0/api_keys", "/v0/api_keys/")
 @pytest.mark.parametrize("path", ["/v0/api_keys", "/v0/api_keys/", "/v0//api_keys", "/v0/%61pi_keys"])
 def test_nobody_makes_the_first_key_from_elsewhere(app: FastAPI, url: str, path: str, tmp_path: Path) -> None:
     answer = httpx.post(f"{url}{path}", json={"name": "mine"}, follow_redirects=True)

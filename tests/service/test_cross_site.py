@@ -74,6 +74,7 @@ def test_a_request_without_a_host_is_refused(url: str) -> None:
         assert b" 403 " in connection.recv(4096).splitlines()[0]
 
 
+@pytest.mark.rest
 def test_the_service_knows_its_names(app: FastAPI, url: str) -> None:
     port = urlsplit(url).port
     for headers in (

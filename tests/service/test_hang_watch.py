@@ -87,7 +87,7 @@ def eventually(condition: Callable[[], bool], limit_s: float) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.core(slow_because="a host has to be silent for a while")
+@pytest.mark.rest
 def test_hosts_that_hang_are_killed_and_one_that_only_does_not_beat_is_not(
     control_plane: ControlPlane, hosts: list[HostRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +160,7 @@ def verdict_on(control_plane: ControlPlane, host: HostRecord, ask: Scripted, que
 LATE = {"heartbeat": 1.0, "url": "http://127.0.0.1:9"}
 
 
+@pytest.mark.rest
 @pytest.mark.usefixtures("quick")
 def test_one_answer_is_enough_and_what_could_not_be_asked_says_nothing(control_plane: ControlPlane) -> None:
     host = submitted(control_plane, 0, **LATE, machine="elsewhere")
@@ -171,6 +172,7 @@ def test_one_answer_is_enough_and_what_could_not_be_asked_says_nothing(control_p
     assert time.monotonic() - began > 0.9 * hang_watch.ASK_S * (slow.asked - 1), "it is not asked more often than planned"
 
 
+@pytest.mark.rest
 @pytest.mark.usefixtures("quick")
 def test_a_host_that_beats_again_lives(control_plane: ControlPlane) -> None:
     host = submitted(control_plane, 0, **LATE, machine="elsewhere")
@@ -178,6 +180,7 @@ def test_a_host_that_beats_again_lives(control_plane: ControlPlane) -> None:
     assert verdict_on(control_plane, host, Scripted(Reply.SILENT)) is None
 
 
+@pytest.mark.rest
 @pytest.mark.usefixtures("quick")
 def test_the_time_in_which_a_host_waits_for_a_processor_does_not_count(
     control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch

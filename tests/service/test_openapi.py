@@ -104,7 +104,6 @@ def host_paths() -> dict[str, Any]:
     return paths
 
 
-@pytest.mark.core("wrong", slow_because="it tries many requests of each endpoint")
 @pytest.mark.processes
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(("mode", "status"), [pytest.param("positive", 201, id="right"), pytest.param("negative", 400, id="wrong")])

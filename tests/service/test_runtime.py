@@ -146,6 +146,7 @@ def test_an_approval_is_for_the_programs_that_were_shown(rest: TestClient, name:
     assert rest.post(f"{url}/approve", json=None).status_code == 200
 
 
+@pytest.mark.rest
 def test_a_program_that_has_to_compile_does_not_replace_one_that_does_if_it_does_not(rest: TestClient, name: str) -> None:
     url = f"/v0/pipelines/{name}"
     strict = f"{url}?allow_compile_errors=false"
@@ -206,6 +207,7 @@ def test_validating_a_program_keeps_nothing(rest: TestClient) -> None:
     assert bad["SqlError"]["info"]["messages"]
 
 
+@pytest.mark.rest
 def test_two_services_over_one_store_deploy_once(service_app: FastAPI, rest: TestClient, name: str) -> None:
     first: ControlPlane = service_app.state.control_plane
     second_app = create_app(first.settings)

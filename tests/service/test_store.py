@@ -63,6 +63,7 @@ def test_of_two_changes_of_the_same_state_one_wins(store: Store) -> None:
         store.delete(record)
 
 
+@pytest.mark.rest
 def test_many_writers_lose_nothing(store: Store) -> None:
     store.create(given.stopped())
 
@@ -106,6 +107,7 @@ def test_deleting_takes_the_events_along(store: Store) -> None:
     assert store.events(record.id) == []
 
 
+@pytest.mark.rest
 def test_two_processes_may_create_the_tables_at_once(tmp_path: Path) -> None:
     for attempt in range(examples("STORE_RACES", 40)):
         url = f"sqlite:///{tmp_path / f'store-{attempt}.sqlite'}"

@@ -59,6 +59,7 @@ def _usual_recursion_limit() -> Iterator[None]:
     sys.setrecursionlimit(before)
 
 
+@pytest.mark.rest("in", "exists", "casts", "lambdas", "conditions", "with", "sum", "or", "columns", "union")
 @pytest.mark.parametrize("name", [*DEEP, *LONG])
 def test_a_deep_or_long_query_is_read_or_refused_with_its_place(name: str) -> None:
     begin = time.process_time()
@@ -75,6 +76,7 @@ def test_a_deep_or_long_query_is_read_or_refused_with_its_place(name: str) -> No
     assert time.process_time() - begin < SECONDS
 
 
+@pytest.mark.rest("text5-cannot nest deeper than 64", "text7-cannot nest deeper than 64")
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -110,6 +112,7 @@ def test_a_connector_holds_only_what_can_be_kept() -> None:
             parse_program(f"create table t (a int) with ('connectors' = '{connector}');")
 
 
+@pytest.mark.rest
 def test_wide_programs_are_read() -> None:
     columns = ", ".join(f"c{number} int" for number in range(10_000))
     assert len(parse_program(f"create table w ({columns});").tables["w"].columns) == 10_000

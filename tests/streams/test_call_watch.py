@@ -61,6 +61,7 @@ def test_also_in_a_timer():
         collected(environment().from_collection([3]).key_by(lambda number: number).process(Timer()))
 
 
+@pytest.mark.rest
 def test_many_short_calls_may_take_longer_than_the_limit():
     def compute(number):
         end = time.thread_time() + 0.04
@@ -82,6 +83,7 @@ def test_a_call_that_waits_goes_on_and_is_told_of_once(caplog):
     assert said.startswith("One call of 'Map' has gone on for 0 s, and the program waits for it: it is in wait() of ")
 
 
+@pytest.mark.rest
 def test_sources_may_take_their_time(caplog):
     class Slow(SourceFunction):
         is_bounded = True

@@ -72,6 +72,7 @@ def test_keys_that_differ_have_other_bytes():
     assert canonical_bytes(float("nan")) == canonical_bytes(float("nan"))
 
 
+@pytest.mark.rest
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.floats(allow_nan=False),

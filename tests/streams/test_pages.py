@@ -58,6 +58,7 @@ def test_a_changed_page_is_what_a_dict_would_be(before, changes):
         assert found == expected[key_in(data)][1]
 
 
+@pytest.mark.rest
 @given(
     before=st.dictionaries(KEYS, st.tuples(st.binary(), st.tuples(TIMES, TIMES, TIMES)), min_size=1),
     changes=st.dictionaries(KEYS, st.one_of(st.none(), st.tuples(st.binary(), st.tuples(TIMES, TIMES, TIMES))), max_size=FEW + 1),

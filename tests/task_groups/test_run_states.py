@@ -112,7 +112,7 @@ def test_a_block_that_succeeds(dag: DAG, batch: Batch) -> None:
     assert batch.status == (None if dag is dags.deleted else "Stopped")
 
 
-@pytest.mark.core("select 1-refused-ask-batch_stopped", "select 2-offending-check-batch_deleted")
+@pytest.mark.core("select 2-offending-check-batch_deleted")
 @BOTH
 @pytest.mark.parametrize(
     ("sql", "answer", "failed"), [("select 1", refused, "ask"), ("select 2", offending, "check"), ("select 3", refused, "report")]
@@ -141,7 +141,7 @@ def test_a_run_that_is_marked_failed_before_the_block_has_begun(batch: Batch) ->
     assert state == "failed"
 
 
-@pytest.mark.core("batch_stopped")
+@pytest.mark.rest
 @BOTH
 def test_a_set_up_that_fails(dag: DAG, batch: Batch) -> None:
     batch.scripted.answers["POST", "start"] = refused
@@ -149,7 +149,7 @@ def test_a_set_up_that_fails(dag: DAG, batch: Batch) -> None:
     assert (state, tasks["start"], tasks["check"]) == ("failed", "failed", "upstream_failed")
 
 
-@pytest.mark.core("batch_deleted")
+@pytest.mark.rest
 @BOTH
 def test_a_tear_down_that_fails(dag: DAG, batch: Batch) -> None:
     batch.scripted.answers["POST", "stop"] = refused
@@ -157,6 +157,7 @@ def test_a_tear_down_that_fails(dag: DAG, batch: Batch) -> None:
     assert (state, tasks["report"], tasks["stop"]) == ("failed", "success", "failed")
 
 
+@pytest.mark.rest
 def test_a_failed_deletion(batch: Batch) -> None:
     batch.scripted.answers["DELETE", ""] = refused
     state, tasks = carried_out(dags.deleted)

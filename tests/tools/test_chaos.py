@@ -34,7 +34,7 @@ def write_three_files(folder: Path, moment: Moment) -> None:
     durable.write_atomically(folder / "3", b"x")
 
 
-@pytest.mark.core
+@pytest.mark.core("before-made0")
 @pytest.mark.processes
 @pytest.mark.parametrize(("moment", "made"), [(Moment.BEFORE, ["1"]), (Moment.AFTER, ["1", "2"])])
 def test_a_process_is_killed_at_the_call_it_was_told(tmp_path: Path, moment: Moment, made: list[str]) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from pyspark.sql import SparkSession
 
 from tools.first_steps import run
 
 
-@pytest.mark.core
 def test_first_steps_of_a_healthy_pipeline_succeed(spark: SparkSession) -> None:
     assert len(list(run(spark, rounds=2, views=20))) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -105,6 +105,13 @@ class _Parser(WindowTableParser):
         if name not in {"CHAR", "CHR", "CONVERT", "DECODE", "INITCAP", "NORMALIZE", "TRY_CONVERT"}
     }
 
+    def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
+        found = super()._parse_types(*args, **kwargs)
+        if isinstance(found, exp.DataType) and isinstance(collation := found.args.get("collate"), exp.Column):
+            # sqlglot takes the name of a collation for that of a column, which no relation has.
+            found.set("collate", exp.Var(this=collation.name))
+        return found
+
     def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
         found = super()._parse_function(*args, **kwargs)
         if isinstance(found, exp.Anonymous) and found.name.lower() in _UNIT_FIRST and len(found.expressions) == 3:
@@ -153,6 +160,24 @@ class _OperandParser(_Parser):
 OPERAND = "operand"
 """The key in ``meta`` of :func:`parse_with_operands`."""
 DIALECT = PipelineSpark()
+
+
+def check_parser(make_parser: Callable[[], object]) -> None:
+    """Make a parser to see whether sqlglot lets itself be extended: where its compiled build is installed, too, it does not.
+
+    :param make_parser: makes one
+    :raises ImportError: when it cannot be made
+    """
+    try:
+        make_parser()
+    except TypeError as error:
+        raise ImportError(
+            f"sqlglot's compiled build is installed, whose parsers no other package can extend ({error}); remove it: "
+            "pip uninstall sqlglotc, and then pip install --force-reinstall sqlglot"
+        ) from error
+
+
+check_parser(lambda: _Parser(dialect=DIALECT))
 
 
 _CALLED = frozenset({TokenType.SESSION, TokenType.WINDOW})

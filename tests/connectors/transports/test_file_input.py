@@ -185,6 +185,7 @@ def test_a_record_too_long_for_memory_is_refused(tmp_path: Path, monkeypatch: py
         file_input(path, "json", array=True, update_format="raw").read(10, 1)
 
 
+@pytest.mark.rest
 def test_a_large_array_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "g.json"
     path.write_text(json.dumps([{"student_id": n} for n in range(20_000)], indent=1))
@@ -201,6 +202,7 @@ def _chunks(source: InputTransport) -> list[InputChunk]:
     return chunks
 
 
+@pytest.mark.rest
 def test_following_takes_whole_lines_and_new_files(tmp_path: Path) -> None:
     first = tmp_path / "a.csv"
     first.write_text("1,a,1,\n2,b")
@@ -307,6 +309,7 @@ def test_a_followed_file_that_was_written_anew_with_its_length_is_noticed_when_i
     source.close()
 
 
+@pytest.mark.rest
 def test_objects_of_object_stores_never_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     import fsspec
 
@@ -325,6 +328,7 @@ def test_objects_of_object_stores_never_grow(monkeypatch: pytest.MonkeyPatch) ->
     source.close()
 
 
+@pytest.mark.rest("True")
 @pytest.mark.parametrize("is_reopened", [False, True])
 def test_a_place_of_an_earlier_release_grows_on(tmp_path: Path, is_reopened: bool) -> None:
     path = tmp_path / "g.csv"
@@ -416,6 +420,7 @@ def test_compressed_text_is_gone_on_with_from_every_position(tmp_path: Path, end
     assert sum(chunk.num_parse_errors for chunk in read_all(file_input(tmp_path))) > 0
 
 
+@pytest.mark.rest("bz2")
 @pytest.mark.parametrize("codec", ["gzip", "bz2", "zstd", "lz4"])
 def test_a_compressed_file_that_is_cut_is_read_as_far_as_it_goes(tmp_path: Path, codec: str) -> None:
     lines = "".join(f"{n},x{os.urandom(25).hex()},1,\n" for n in range(50_000))
@@ -527,6 +532,7 @@ def test_small_files_come_together(tmp_path: Path) -> None:
     assert all(len(json.dumps(chunk.position)) < 200 for chunk in chunks)
 
 
+@pytest.mark.rest
 def test_positions_of_followed_folders_stay_small(tmp_path: Path) -> None:
     for number in range(1500):
         pq.write_table(TWO_ROWS, tmp_path / f"part-{number:05}-of-a-table.parquet")

@@ -120,6 +120,7 @@ def test_a_step_that_comes_again_has_the_same_keys(server: Server) -> None:
     assert len(server.taken) == 4
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("status", [0, 429, 500, 503])
 def test_what_may_pass_is_tried_again(server: Server, status: int) -> None:
     server.answers = [(status, {"Retry-After": "0"})] * 2

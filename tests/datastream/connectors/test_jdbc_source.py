@@ -324,6 +324,7 @@ def test_refuses_what_makes_no_sense(database: Path) -> None:
         _builder(database).monitor_continuously(Duration.of_millis(0))
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_a_program_reads_a_database(database: Path, parallelism: int) -> None:
     _insert(database, *range(100))

@@ -79,7 +79,6 @@ def test_a_sum_that_does_not_fit_is_an_error(sessions: SparkSessions) -> None:
         program.step(1)
 
 
-@pytest.mark.core
 def test_a_sum_of_squares_that_does_not_fit_is_an_error(sessions: SparkSessions) -> None:
     text = "CREATE TABLE r (k INTEGER, d DECIMAL(19, 4)); CREATE VIEW v AS SELECT k, STDDEV(d) AS s FROM r GROUP BY k;"
     rows = iter([(1, Decimal("9" * 15 + ".9999")), (2, Decimal(1)), (2, Decimal(3)), (1, Decimal("9" * 15 + ".9999"))])
@@ -89,7 +88,6 @@ def test_a_sum_of_squares_that_does_not_fit_is_an_error(sessions: SparkSessions)
         program.step(1)
 
 
-@pytest.mark.core
 def test_expressions_of_few_rows_are_evaluated_with_the_groups(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     added_up: list[bool] = []
     united_totals = accumulate.united_totals

@@ -89,7 +89,6 @@ def test_small_steps_start_no_job(compiled: Program, sessions: SparkSessions) ->
     running.circuit.close()
 
 
-@pytest.mark.core("small-0")
 @pytest.mark.parametrize(("size", "jobs"), [("small", 0), ("large", 4)])
 def test_views_that_need_nothing_of_each_other_are_under_way_at_once_and_in_the_callers_job_group(
     sessions: SparkSessions, size: str, jobs: int

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
-import pytest
-
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
 
@@ -22,7 +20,6 @@ def _values(draw: random.Random, precision: int, scale: int, count: int) -> list
     return [Decimal(max(-most, min(most, near + draw.choice([-1, 0, 0, 1])))).scaleb(-scale) for _ in range(count)]
 
 
-@pytest.mark.core(slow_because="every precision and scale, compared with Spark")
 def test_every_kind_of_decimal_has_sparks_average(sessions: SparkSessions) -> None:
     draw = random.Random(11)
     for precision, scale in KINDS:

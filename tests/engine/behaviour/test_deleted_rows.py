@@ -29,7 +29,7 @@ create materialized view h as select u, extract(hour from iv) as h from i;
 UUID = "aaaaaaaa-0000-0000-0000-00000000000f"
 
 
-@pytest.mark.core("incremental", slow_because="keys of every nested type")
+@pytest.mark.rest
 @pytest.mark.parametrize("strategy", ["incremental", "full"])
 def test_nested_types_are_deleted_without_a_key(sessions: SparkSessions, strategy: str) -> None:
     running = Running(PROGRAM, sessions, strategy)

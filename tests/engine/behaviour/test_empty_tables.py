@@ -23,7 +23,6 @@ VIEWS = {
 }
 
 
-@pytest.mark.core("auto", slow_because="each view is a case of its own")
 @pytest.mark.parametrize("strategy", ["auto", "full"])
 def test_nothing_is_evaluated_for_rows_that_are_not_there(sessions: SparkSessions, strategy: str) -> None:
     views = "".join(f"create materialized view {name} as {query};\n" for name, query in VIEWS.items())

@@ -76,7 +76,6 @@ def test_python_functions_in_views(sessions: SparkSessions, strategy: str) -> No
     assert running.rows("j") == [(5, 2)], "a step that fails leaves no trace"
 
 
-@pytest.mark.core
 def test_a_result_of_another_type_is_an_error_and_no_null(sessions: SparkSessions) -> None:
     text = "create table t (id int); create function wrong(x int) returns int; create view v as select wrong(id) as w from t"
     running = Running("", sessions, compiled=compile_program(text, sessions, udf_python=MODULE))
@@ -112,7 +111,6 @@ def test_functions_that_the_module_does_not_have(sessions: SparkSessions) -> Non
     assert SourceText("create function f(x int) returns int").slice(alone.span) == "f"
 
 
-@pytest.mark.core
 def test_sql_functions(sessions: SparkSessions) -> None:
     text = """
     create type addr as (street varchar, zip int not null);
@@ -159,7 +157,6 @@ def test_errors_at_a_call_have_the_place_of_the_call(sessions: SparkSessions) ->
     assert "`nope`" in message.message
 
 
-@pytest.mark.core
 def test_gunzip_needs_no_declaration(sessions: SparkSessions) -> None:
     running = Running(
         """create table t (id int primary key, z varbinary);

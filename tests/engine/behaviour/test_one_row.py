@@ -62,6 +62,11 @@ def compiled(sessions: SparkSessions) -> Program:
     return _compile(QUERIES, sessions)
 
 
+@pytest.fixture(scope="module")
+def of_each_kind(sessions: SparkSessions) -> Program:
+    return _compile(OF_EACH_KIND, sessions)
+
+
 def _t(key: int, other: bool) -> tuple[Any, ...]:
     """The row of a key, in one of two representations; the rows of some keys differ, too."""
     zero = -0.0 if other else 0.0
@@ -93,17 +98,21 @@ FULLEST = 3
 """The step after which the tables have the most rows in both representations."""
 
 
-@pytest.mark.core("incremental-small", slow_because="many views, each compared with Spark's batch answer")
 @pytest.mark.parametrize(
     ("strategy", "size"), [("incremental", "small"), ("incremental", "narrow"), ("incremental", "large"), ("full", "small")]
 )
 def test_rows_go_as_they_came(sessions: SparkSessions, compiled: Program, strategy: str, size: str) -> None:
-    _follow(Running("", sessions, strategy, compiled, SIZES[size]))
+    _follow(Running("", sessions, strategy, compiled, SIZES[size]), QUERIES)
 
 
-def _follow(running: Running) -> None:
-    oracle = Oracle(running, QUERIES, running.sessions)
-    sums: dict[str, Rows] = {name: Counter() for name in QUERIES}
+@pytest.mark.core(slow_because="each view is compared with Spark's batch answer after each step")
+def test_rows_of_each_kind_of_view_go_as_they_came(sessions: SparkSessions, of_each_kind: Program) -> None:
+    _follow(Running("", sessions, "incremental", of_each_kind), OF_EACH_KIND)
+
+
+def _follow(running: Running, queries: Mapping[str, str]) -> None:
+    oracle = Oracle(running, queries, running.sessions)
+    sums: dict[str, Rows] = {name: Counter() for name in queries}
     for number, changes in enumerate(STEPS):
         step = running.step(*(running.changes(table, *rows, op=op) for table, op, rows in changes))
         assert not step.rejected
@@ -126,8 +135,8 @@ def _stored(running: Running, relation: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.core
-def test_tables_hold_one_representation(sessions: SparkSessions, compiled: Program) -> None:
-    running = Running("", sessions, compiled=compiled)
+def test_tables_hold_one_representation(sessions: SparkSessions, of_each_kind: Program) -> None:
+    running = Running("", sessions, compiled=of_each_kind)
     running.insert("t", _t(1, True))
     ((_, x, s, a, m, _, _),) = _stored(running, "t")
     assert exact((x, s["a"], a, m)) == ("0.0", "0.0", ("0.0", None), (("a", 2), ("b", 1)))
@@ -135,9 +144,9 @@ def test_tables_hold_one_representation(sessions: SparkSessions, compiled: Progr
 
 
 @pytest.mark.core
-def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: SparkSessions, compiled: Program) -> None:
-    running = Running("", sessions, compiled=compiled)
-    parser = JsonParser(compiled.schemas["u"], JsonOptions())
+def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: SparkSessions, of_each_kind: Program) -> None:
+    running = Running("", sessions, compiled=of_each_kind)
+    parser = JsonParser(of_each_kind.schemas["u"], JsonOptions())
     inserted = parser.parse(
         b'{"insert": {"id": 1, "y": -0.0, "v": {"z": [1.50, {"d": 1, "c": 2}], "a": 1}, "m": {"b": 1, "a": null}}}'
     )
@@ -151,7 +160,6 @@ def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: Sp
     running.circuit.close()
 
 
-@pytest.mark.core("some", slow_because="views over contents of a release before")
 @pytest.mark.parametrize("queries", [pytest.param(OF_EACH_KIND, id="some"), pytest.param(QUERIES, id="all")])
 def test_rows_stored_without_a_canonical_form_get_it(sessions: SparkSessions, queries: Mapping[str, str]) -> None:
     compiled = _compile(queries, sessions)

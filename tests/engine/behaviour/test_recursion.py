@@ -142,7 +142,6 @@ def _check_closure(program: Running, stream: list[Moves]) -> None:
         running.circuit.maintain()
 
 
-@pytest.mark.core
 def test_closures_follow_random_edges(sessions: SparkSessions) -> None:
     program = _compiled(CLOSURE, sessions, {"closure": "recursion"})
 
@@ -154,7 +153,7 @@ def test_closures_follow_random_edges(sessions: SparkSessions) -> None:
     check()
 
 
-@pytest.mark.core
+@pytest.mark.core("small--1-4")
 @pytest.mark.parametrize(("size", "few", "steps"), [("small", -1, 4), ("looked up", 1000, 4), ("narrow", 1000, 2), ("mixed", 2, 2)])
 def test_closures_in_all_sizes(sessions: SparkSessions, size: str, few: int, steps: int) -> None:
     # Without an allowance of few rows, deletions from small closures are computed anew.

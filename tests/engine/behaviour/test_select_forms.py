@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.engine.programs import Running
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ create materialized view related as select k, corr(distinct id, length(s)) as c,
 """
 
 
-@pytest.mark.core
 def test_views(sessions: SparkSessions) -> None:
     running = Running(PROGRAM, sessions)
     names = {name: [column.name for column in view.columns] for name, view in running.program.views.items()}

@@ -136,7 +136,6 @@ def test_views_equal_the_batch_answer_after_every_step(
     running.circuit.close()
 
 
-@pytest.mark.core
 def test_nothing_is_recomputed_in_full(compiled: Program) -> None:
     strategies = {name: {stage.strategy for stage in compiled.plans[name].stages} for name in QUERIES}
     assert {name for name, found in strategies.items() if "full" in found} == set()

@@ -110,7 +110,6 @@ def test_a_tick_that_nothing_crosses_costs_nothing_and_is_no_step(clock: Running
     assert emitted(step, "recent") == [(1, ts("09:30:00"), -1)]
 
 
-@pytest.mark.core
 def test_the_clock_never_goes_back(clock: Running) -> None:
     running = clock
     running.circuit = Circuit(running.program, running.sessions, running.store)
@@ -219,7 +218,6 @@ def test_late_rows_are_dropped_and_reported(tardy: Running) -> None:
     assert len(tardy.rows("error_view")) == 4
 
 
-@pytest.mark.core
 def test_a_thousand_late_rows_of_a_step_are_reported_one_by_one_and_a_number_of_others(tardy: Running) -> None:
     tardy.insert("t", (1, ts("12:00:00")))
     tardy.insert("t", *((number, ts("09:00:00")) for number in range(1003)), (2000, ts("12:30:00")))
@@ -259,7 +257,6 @@ def test_final_rows_come_once_and_stay(tardy: Running) -> None:
     assert set(tardy.rows("final")) == {(hour("09:00:00"), 2), (hour("10:00:00"), 2), (hour("11:00:00"), 1)}
 
 
-@pytest.mark.core(slow_because="many views over windows that are closed one by one")
 def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> None:
     text = LATE + (
         "create table u (ts timestamp lateness interval 10 minutes, v int);"
@@ -305,6 +302,13 @@ def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> No
         ("create table t (a timestamp lateness 5)", "a", "INTERVAL"),
         ("create table t (a timestamp lateness interval 1 month)", "a", "INTERVAL"),
         ("create table t (a int lateness b)", "a", "b"),
+        ("create table t (a int lateness null)", "a", "must be a number"),
+        ("create table t (a int lateness cast(null as int))", "a", "zero or more"),
+        ("create table t (a int lateness -1)", "a", "-1 is no length"),
+        ("create table t (a double lateness double('nan'))", "a", "zero or more"),
+        ("create table t (a timestamp lateness interval -1 minute)", "a", "zero or more"),
+        ("create table t (a timestamp lateness cast(null as interval day))", "a", "zero or more"),
+        ("create table t (a int); create view v as select a from t; lateness v.a -5", "a", "-5 is no length"),
         ("create table t (a int); lateness t.a 5", "t", "CREATE TABLE"),
         ("create table t (a int); lateness x.a 5", "x", "not found"),
         ("create table t (a int); create view v as select a from t; lateness v.b 5", "b", "no column"),

@@ -143,7 +143,7 @@ def test_what_spark_refuses_is_an_error_at_its_place(sessions: SparkSessions) ->
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("strategy", ["auto", "full"])
+@pytest.mark.parametrize("strategy", ["auto", pytest.param("full", marks=pytest.mark.rest)])
 @pytest.mark.parametrize(
     ("query", "condition", "expression"),
     [
@@ -210,7 +210,6 @@ def test_constants_of_a_declaration_are_evaluated(sessions: SparkSessions, text:
     assert SourceText(text).slice(message.span) == place
 
 
-@pytest.mark.core(slow_because="what nests deep takes long to plan")
 def test_what_nests_too_deep_is_recomputed(sessions: SparkSessions) -> None:
     compiled = compile_program(program(f"select {' + '.join(['a'] * 700)} as x from t"), sessions)
     assert compiled.plans["v0"].reason == "the query nests too deep to be decomposed"

@@ -86,7 +86,6 @@ def _key(values: Any) -> tuple[Any, ...]:
     return tuple(repr(value) if isinstance(value, list | dict) else value for value in comparable(values))
 
 
-@pytest.mark.core("small")
 def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (f double, s varchar, x double) with ('materialized' = 'true');
@@ -104,7 +103,6 @@ def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: Limits) 
     assert running.rows("n") == [(None, 1, 1), (nan, 1, 1)] or len(running.rows("n")) == 2
 
 
-@pytest.mark.core
 def test_duplicates_have_weights(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (k int, s varchar) with ('materialized' = 'true');
@@ -158,7 +156,6 @@ def test_extremes_of_an_append_only_table_whose_rows_are_replaced_by_key(session
     assert running.rows("v") == [(1, 3, 1)]
 
 
-@pytest.mark.core
 def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (i int, d decimal(4,1)); create table u (b bigint, f decimal(6,3), s varchar);
@@ -174,7 +171,6 @@ def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
     running.change("u", [], [(2**40, decimal.Decimal("0.125"), "it's")])
 
 
-@pytest.mark.core("small")
 def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (k int, d date, ts timestamp, x decimal(38,10), y decimal(38,0), s varchar, b varbinary, o time)
@@ -199,7 +195,6 @@ def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: L
     running.change("t", [second], [first, third])
 
 
-@pytest.mark.core("small")
 def test_nested_columns_and_maps(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (k int not null primary key, m map<varchar, int>, l int array, st row(x int null, y varchar null));
@@ -218,7 +213,6 @@ def test_nested_columns_and_maps(sessions: SparkSessions, size: Limits) -> None:
     running.change("t", [], [rows[1], rows[2]])
 
 
-@pytest.mark.core("small", slow_because="many views, each compared with Spark's batch answer")
 def test_variants_in_views(sessions: SparkSessions, size: Limits) -> None:
     running = Running(
         """create table t (k int not null primary key, s varchar) with ('materialized' = 'true');

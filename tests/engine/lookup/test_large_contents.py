@@ -50,7 +50,6 @@ COLUMNS = """n varchar, f double, d decimal(9,2), ts timestamp, c time, i interv
     r real, ub bigint unsigned, tz timestamp with time zone"""
 
 
-@pytest.mark.core("id int primary key")
 @pytest.mark.parametrize("key", ["id int primary key", "id int"])
 def test_few_changes_of_many_rows(sessions: SparkSessions, key: str) -> None:
     text = f"""create table t ({key}, {COLUMNS}) with ('materialized' = 'true');
@@ -122,7 +121,7 @@ def test_which_contents_are_looked_up_merged_and_added_up(sessions: SparkSession
     assert "ANTI JOIN" not in sql_of("u", 100)
 
 
-@pytest.mark.core
+@pytest.mark.core("int-_look_up-_without_changed")
 @pytest.mark.parametrize(
     ("column", "found_by", "written_by"), [("int", "_look_up", "_without_changed"), ("int array", "split_changes", "merge_split")]
 )

@@ -92,7 +92,6 @@ def test_random_changes(tables: Running, data: st.DataObject) -> None:
     running.circuit.close()
 
 
-@pytest.mark.core(slow_because="every type there is, read in three ways")
 def test_every_type(sessions: SparkSessions) -> None:
     running = Running(NESTED, sessions, limits=FILES)
     arrow = running.program.schemas["n"].arrow

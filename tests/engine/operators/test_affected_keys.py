@@ -179,7 +179,6 @@ ALSO = {
 """Besides the mode that fetches, in which all are checked."""
 
 
-@pytest.mark.core("window-looked up")
 @pytest.mark.parametrize(
     ("name", "size"), [(name, size) for name in CASES for size in ("narrow", "looked up", *ALSO.get(name, ()))]
 )

@@ -53,7 +53,6 @@ def test_only_ranks_of_what_never_loses_a_row_are_kept_by_themselves(sessions: S
     assert not uses_top_k(twice), "the other reader wants all"
 
 
-@pytest.mark.core
 def test_what_all_first_rows_fulfil_is_not_asked_of_them_again(sessions: SparkSessions) -> None:
     def condition(where: str) -> str | None:
         query = f"select * from ({RANKED.format(function='rank()')}) where {where}"

@@ -87,7 +87,7 @@ LIMITS = {"whole": Limits(), "in pieces": Limits(piece_bytes=1_000), "compiled":
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("limits", ["whole", *(pytest.param(name, marks=pytest.mark.rest) for name in ("in pieces", "compiled"))])
 @pytest.mark.parametrize("name", BLOCKS)
 def test_the_values_are_those_of_one_query_in_the_order_of_the_rows(
     sessions: SparkSessions, tmp_path: Path, name: str, limits: str

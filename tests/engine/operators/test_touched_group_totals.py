@@ -51,7 +51,6 @@ def _row(draw: random.Random) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.core("small", slow_because="many views, each compared with Spark's batch answer")
 @pytest.mark.parametrize("size", ["small", "mixed", "large"])
 def test_groups_equal_the_batch_answer(size: str, sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     done: dict[str, set[bool]] = {}

@@ -40,7 +40,6 @@ def _row(draw: random.Random) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.core("looked up")
 @pytest.mark.parametrize("size", ["small", "looked up", "mixed", "large"])
 def test_parts_equal_the_batch_answer(size: str, sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     united: list[bool] = []

@@ -44,7 +44,17 @@ def planned(request: pytest.FixtureRequest, sessions: SparkSessions) -> Callable
     return plan
 
 
-@pytest.mark.parametrize("count", [0, 1, 40, 1_000, 1_001, 40_000], ids=lambda count: f"{count} rows")
+@pytest.mark.parametrize(
+    "count",
+    [
+        0,
+        pytest.param(1, marks=pytest.mark.rest),
+        40,
+        1_000,
+        *(pytest.param(many, marks=pytest.mark.rest) for many in (1_001, 40_000)),
+    ],
+    ids=lambda count: f"{count} rows",
+)
 @pytest.mark.parametrize(
     "text",
     [

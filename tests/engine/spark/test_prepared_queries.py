@@ -88,6 +88,7 @@ def test_a_spark_that_keeps_rows_or_has_other_inner_parts_is_noticed(
     views.close()
 
 
+@pytest.mark.rest
 def test_threads_that_begin_together_leave_the_session_as_it_was_and_get_their_answers(spark: SparkSession) -> None:
     for _ in range(3):
         sessions = SparkSessions.of(spark)

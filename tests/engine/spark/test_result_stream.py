@@ -24,6 +24,7 @@ FROM range(0, 25000, 1, 7)
 """
 
 
+@pytest.mark.rest("sql0", "SELECT id, id AS id FROM range(0, 60000, 1, 9) ORDER BY id % 1000, id DESC")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -48,6 +49,7 @@ def test_streamed_rows_are_the_collected_ones(sessions: SparkSessions, sql: str)
         assert pa.concat_tables(tables).equals(collected(session.sql(sql)))
 
 
+@pytest.mark.rest
 def test_no_more_than_a_window_runs_before_somebody_wants_it(sessions: SparkSessions) -> None:
     context = sessions.large.sparkContext
     group = str(uuid4())
@@ -65,6 +67,7 @@ def test_no_more_than_a_window_runs_before_somebody_wants_it(sessions: SparkSess
         context._jsc.clearJobGroup()  # type: ignore[attr-defined]
 
 
+@pytest.mark.rest
 def test_rows_of_files_begin_with_a_batch_of_their_own(sessions: SparkSessions, tmp_path: Path) -> None:
     folder, session = str(tmp_path / "rows"), sessions.large
     session.range(0, 40_000, 1, 2).write.parquet(folder)

@@ -221,7 +221,6 @@ def save_the_fourth(folder: Path) -> None:
     store.garbage_collect({"f4"})
 
 
-@pytest.mark.core
 @pytest.mark.processes
 def test_a_kill_anywhere_in_a_checkpoint_leaves_the_one_before_or_the_new_one(tmp_path: Path) -> None:
     numbers = itertools.count()

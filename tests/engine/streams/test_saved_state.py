@@ -77,6 +77,7 @@ _due = st.none() | st.integers(-(2**63), 2**63 - 1)
 _change = st.tuples(st.dictionaries(_keys, st.tuples(st.binary(max_size=3), _due, _due)), st.lists(_keys, unique=True, max_size=4))
 
 
+@pytest.mark.rest
 @given(st.lists(_change, max_size=6), st.data())
 @settings(deadline=None)
 def test_pages_are_what_was_written_last(changes: list[tuple[dict[PageKey, Page], list[PageKey]]], data: st.DataObject) -> None:

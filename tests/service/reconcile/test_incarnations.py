@@ -88,6 +88,7 @@ def test_only_a_host_of_its_own_is_ended_for_a_pipeline_that_does_not_stop(
     assert (log.read_text().count("other pipelines run on the same host") if log.exists() else 0) == (kind == "shared")
 
 
+@pytest.mark.rest
 def test_storage_is_cleared_and_a_stuck_one_says_why(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     record = given.stopped_with_storage()
     control_plane.store.create(record)

@@ -75,6 +75,7 @@ def test_results_come_in_messages_of_their_kind(url: str) -> None:
     assert (b"".join(part for part in received if isinstance(part, bytes)), code) == ("SELECT 1 ü False arrow_ipc".encode(), 1000)
 
 
+@pytest.mark.core('{"sql": "wrong"}-AdHocQueryError', "{-InvalidRequest")
 @pytest.mark.parametrize(
     ("message", "error_code"),
     [('{"sql": "wrong"}', "AdHocQueryError"), ("[]", "InvalidRequest"), ("{", "InvalidRequest"), ('{"sql": 1}', "InvalidRequest")],

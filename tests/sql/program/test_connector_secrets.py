@@ -91,6 +91,7 @@ def test_texts_that_do_not_compile(program: str) -> None:
     assert text == program.replace("hunter2", "<1>")
 
 
+@pytest.mark.rest
 def test_long_texts_take_no_long_time() -> None:
     for program in (
         "'connectors' = '" + '"password": "' * 20_000,

@@ -130,6 +130,7 @@ def test_a_view_that_reads_itself_is_a_cycle() -> None:
     assert the_error("create view v as select * from v", "v", 1).startswith("Views read each other in a cycle: v -> v. To compute")
 
 
+@pytest.mark.rest
 def test_long_chains_of_views_are_ordered() -> None:
     count = 1200
     text = "".join(f"create view v{n} as select * from v{n + 1};" for n in range(count)) + f"create view v{count} as select 1"
@@ -253,6 +254,7 @@ def test_deep_nesting_is_an_error_not_a_crash() -> None:
 names = st.text(st.characters(categories=["L", "N"], include_characters="_ .`\"'-/*;"), min_size=1, max_size=8).filter(str.strip)
 
 
+@pytest.mark.rest
 @settings(max_examples=60, deadline=None)
 @given(
     table=names,

@@ -60,6 +60,8 @@ VALUES: dict[str, Any] = {
     "row(1, 'a')": (1, "a"),
     "array[1, 2][safe_offset(1)]": 2,
     "array[1, 2][safe_offset(5)]": None,
+    "array[1, 2][safe_ordinal(2)]": 2,
+    "array[1, 2][safe_ordinal(3)]": None,
     "map['a', 1]['a']": 1,
     "extract(century from d)": 21,
     "extract(decade from d)": 202,
@@ -126,6 +128,11 @@ AGGREGATES: dict[str, Any] = {
     "countif(a > 1)": 2,
     "logical_and(a > 0)": True,
     "logical_or(a > 2)": True,
+    "array_agg(nullif(a, 1) order by b desc)": [2, 3],
+    "array_agg(nullif(a, 1) order by b desc) respect nulls": [None, 2, 3],
+    "array_agg(nullif(a, 1) respect nulls order by b)": [3, 2, None],
+    "array_agg(nullif(a, 1) respect nulls) filter (where b > 0)": [None, 2],
+    "sort_array(array_agg(distinct nullif(a, 1) ignore nulls))": [2, 3],
 }
 
 

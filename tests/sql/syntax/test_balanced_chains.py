@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ def above(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
+@pytest.mark.rest
 def test_a_chain_is_as_deep_as_the_logarithm_of_its_length() -> None:
     text = "SELECT 1 FROM t WHERE " + " OR ".join(f"a = {number}" for number in range(3000))
     assert depth(unbalanced(text)) > 3000
@@ -52,6 +54,7 @@ def conditions(draw: st.DrawFn, level: int = 1) -> str:
     return word.join(draw(st.lists(parts, min_size=count, max_size=count)))
 
 
+@pytest.mark.rest
 @settings(max_examples=40, deadline=None)
 @given(
     conditions(),

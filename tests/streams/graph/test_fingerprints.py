@@ -225,6 +225,7 @@ def test_functions_that_call_each_other(programs: Programs) -> None:
     assert programs.fingerprint(text.replace("def even(n):\n    return n and odd", "def even(n):\n    return n or odd")) != before
 
 
+@pytest.mark.rest
 def test_many_functions_that_all_call_each_other(programs: Programs) -> None:
     functions = 60
     calls = ", ".join(f"f{number}" for number in range(functions))

@@ -215,6 +215,7 @@ def test_one_that_is_killed_leaves_no_environment(tmp_path: Path) -> None:
     assert not half.exists()
 
 
+@pytest.mark.rest
 @pytest.mark.processes
 def test_what_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _source_package(tmp_path)

@@ -194,6 +194,7 @@ def test_one_that_has_ended_stays_so(start: Start) -> None:
     assert again.position == received.position
 
 
+@pytest.mark.rest
 def test_sources_are_read_beside_each_other_though_one_waits_for_ever(start: Start) -> None:
     def define(env: StreamExecutionEnvironment) -> None:
         env.add_source(Waiting(["a", "b"])).uid("w").print()
@@ -400,6 +401,7 @@ def test_a_process_that_dies_tells_all_who_read(start: Start) -> None:
         process.source("c").read(1, LIMIT)
 
 
+@pytest.mark.rest
 def test_a_close_brings_back_who_reads(start: Start) -> None:
     process = start(lambda env: env.add_source(Waiting([])).uid("w").print())
     client = process.source("w")

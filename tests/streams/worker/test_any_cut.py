@@ -110,7 +110,7 @@ def test_feeds_and_a_replay_give_what_the_sources_give(name, one, two, cuts, sav
     assert Counter(run_with_a_kill(make, Held.close, steps, saved_at, killed_at, parallelism)) == expected
 
 
-@pytest.mark.core("state and timers", "sessions, late allowed")
+@pytest.mark.core("state and timers")
 @pytest.mark.processes
 @pytest.mark.parametrize("name", ["state and timers", "sessions, late allowed", "broadcast", "downstream"])
 def test_processes_that_are_killed_lose_nothing(name):

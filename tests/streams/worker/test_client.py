@@ -357,7 +357,7 @@ class Farewell(MapFunction):
         print("closed")  # noqa: T201
 
 
-@pytest.mark.core("0-10.0-said0")
+@pytest.mark.rest
 @pytest.mark.parametrize(("seconds", "patience", "said"), [(0, 10.0, ["closing", "closed"]), (600, 0.5, ["closing"])])
 def test_closing_lets_functions_close_for_some_time(open_process, seconds, patience, said):
     lines = []
@@ -372,6 +372,7 @@ def hoard(value):
     return len(bytearray(value))
 
 
+@pytest.mark.rest
 def test_memory_beyond_the_limit_is_a_failure_of_the_function(open_process):
     worker = open_process(calling(hoard), memory_bytes=2 * 1024**3)
     assert rows(worker.step(1, [splits(1), elements([10_000_000])])) == [("10000000",)]

@@ -351,6 +351,7 @@ MADE = FileDescriptorSet(file=[row_file([(column.name, column.type) for column i
 OF_MANY = {"descriptor_set": base64.b64encode(MADE.SerializeToString()).decode(), "message": "many", "skip_schema_id": True}
 
 
+@pytest.mark.rest
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=st.lists(ROW, min_size=1, max_size=4), cut=st.none() | st.integers(0, 40))
 def test_any_row_comes_back_and_a_cut_message_costs_no_other(rows: list[dict[str, Any]], cut: int | None) -> None:

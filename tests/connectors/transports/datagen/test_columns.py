@@ -125,6 +125,7 @@ def test_nested_values() -> None:
     assert all(pair[0][1] == 0 for pair in found)
 
 
+@pytest.mark.rest
 def test_variants() -> None:
     def texts(**options: Any) -> list[str]:
         return [to_json(value) for value in made("VARIANT", 2, **options)]

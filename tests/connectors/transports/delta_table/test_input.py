@@ -193,6 +193,7 @@ def test_end_version_is_the_last_one(tmp_path: Path, mode: str) -> None:
     assert read_all(source(tmp_path, "follow", version=3, end_version=3))[0].end_of_input
 
 
+@pytest.mark.rest("1")
 @pytest.mark.parametrize("at_once", [1, 3, 1000])
 def test_goes_on_from_any_position(tmp_path: Path, at_once: int) -> None:
     for n in range(3):

@@ -441,6 +441,7 @@ def test_a_run_that_does_not_see_the_fence_is_kept_out_by_the_table(tmp_path: Pa
     assert [row[:2] for row in rows(tmp_path / "t")] == [(1, "a")]
 
 
+@pytest.mark.rest
 def test_writers_that_come_between_are_waited_for(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     sink = merged(path, key=("id",))

@@ -205,7 +205,6 @@ def test_files_written_anew(tmp_path: Path, sql: Sql) -> None:
     assert changed == [(5, "n", -1), (5, "x", 1)]
 
 
-@pytest.mark.core(slow_because="Spark writes the table")
 def test_columns_under_other_names_are_refused(tmp_path: Path, sql: Sql) -> None:
     sql(f"CREATE TABLE delta.`{tmp_path}` (id BIGINT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     with pytest.raises(ConnectorFailure, match=r"cannot be read here: columns under other names in files"):

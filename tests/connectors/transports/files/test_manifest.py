@@ -99,6 +99,7 @@ def test_many_steps_are_put_together_and_the_small_files_go_with_the_next_ones(t
     assert [file["step"] for file in listed(LocalFileSystem(), str(tmp_path))] == [1, 1, 2, 2, 4, 4, 5, 5, 7, 7, 8, 8]
 
 
+@pytest.mark.rest
 def test_a_manifest_stays_small(tmp_path: Path) -> None:
     manifest = opened(tmp_path)
     for step in range(100):

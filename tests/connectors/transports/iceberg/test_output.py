@@ -126,6 +126,7 @@ def test_updates_of_a_change_log_are_one_row(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.rest
 def test_a_merged_table_equals_the_view(tmp_path: Path) -> None:
     random.seed(7)
     sink = merged(tmp_path)
@@ -184,6 +185,7 @@ def test_a_step_is_there_once(tmp_path: Path) -> None:
         assert len(rows(folder)) == 1
 
 
+@pytest.mark.rest("change_log")
 @pytest.mark.parametrize("write", ["change_log", "merged"])
 def test_steps_are_taken_back(tmp_path: Path, write: str) -> None:
     sink = output(tmp_path, key=KEY, write=write)
@@ -201,6 +203,7 @@ def test_steps_are_taken_back(tmp_path: Path, write: str) -> None:
     assert again.committed_step() == 0
 
 
+@pytest.mark.rest
 def test_a_merged_table_is_right_also_when_others_wrote_since(tmp_path: Path) -> None:
     sink = merged(tmp_path)
     for step in range(1, 5):
@@ -216,6 +219,7 @@ def test_a_merged_table_is_right_also_when_others_wrote_since(tmp_path: Path) ->
     assert len(rows(tmp_path)) == 5
 
 
+@pytest.mark.rest
 def test_two_outputs_of_one_table_know_their_steps(tmp_path: Path) -> None:
     one, other = output(tmp_path), output(tmp_path, context={"endpoint": "w.c"})
     one.write(7, changes((1, "a", 1)))
@@ -246,6 +250,7 @@ def test_a_run_that_was_replaced_writes_nothing_more(tmp_path: Path) -> None:
     assert [row[:2] for row in rows(tmp_path)] == [(1, "a"), (2, "b")]
 
 
+@pytest.mark.rest
 def test_commits_of_others_between_two_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = merged(tmp_path)
     sink.write(1, by_key((1, "a", 1)))
@@ -274,6 +279,7 @@ def test_commits_of_others_between_two_looks(tmp_path: Path, monkeypatch: pytest
     assert rows(tmp_path) == [(1, "b"), (11, "other"), (12, "other")]
 
 
+@pytest.mark.rest
 def test_beginnings(tmp_path: Path) -> None:
     sink = output(tmp_path, mode="error_if_exists", write="merged", key=KEY)
     # A start that was broken off before its first step.
@@ -319,6 +325,15 @@ NOT_TAKEN: dict[str, tuple[RelationSchema, Any, Any, Transform[Any, Any] | None,
 }
 
 
+@pytest.mark.rest(
+    "null-change_log",
+    "bytes-change_log",
+    "time-merged",
+    "time of a partition-change_log",
+    "number of a partition-change_log",
+    "number of a partition-merged",
+    "name of a partition-merged",
+)
 @pytest.mark.parametrize("write", ["change_log", "merged"])
 @pytest.mark.parametrize("case", NOT_TAKEN)
 def test_rows_that_the_table_does_not_take_are_left_out(tmp_path: Path, case: str, write: str) -> None:

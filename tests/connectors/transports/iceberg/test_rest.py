@@ -42,6 +42,7 @@ def source(rest: dict[str, Any], mode: str = "snapshot") -> IcebergInput:
     return made
 
 
+@pytest.mark.rest
 def test_a_table_is_written_and_read(rest: dict[str, Any], tmp_path: Path) -> None:
     sink = output(rest)
     sink.write(1, changes((1, "a", 1), (2, "b", 1), key=KEY))

@@ -295,7 +295,6 @@ def test_records_that_expired_are_no_reason_to_stop(kafka: Kafka, read: Read) ->
     assert by_partition(together["rows"]) == by_partition(alone["rows"])
 
 
-@pytest.mark.core
 def test_without_sparks_source_the_host_is_told_once(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

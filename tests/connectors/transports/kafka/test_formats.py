@@ -28,6 +28,7 @@ def debezium(row: dict[str, Any]) -> bytes:
     return json.dumps({"payload": {"op": "c", "before": None, "after": row}}).encode()
 
 
+@pytest.mark.core("json changes", "debezium", "avro")
 @pytest.mark.parametrize(
     ("form", "config", "schema", "good", "bad", "rows"),
     [

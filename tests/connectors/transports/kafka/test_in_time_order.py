@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +58,7 @@ def test_a_partition_far_ahead_is_full() -> None:
     assert not order.full
 
 
+@pytest.mark.rest
 @given(st.lists(st.lists(st.integers(0, 100)), min_size=1, max_size=5), st.integers(1, 7), st.data())
 def test_all_come_once_and_in_order(times: list[list[int]], most: int, data: Any) -> None:
     queues = [[Record(number, time) for time in sorted(each)] for number, each in enumerate(times)]

@@ -477,7 +477,6 @@ def test_an_unknown_broker_is_named_within_seconds(kafka: Kafka, read: Read, add
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
 
 
-@pytest.mark.core
 def test_credentials(kafka: Kafka, read: Read) -> None:
     topic = kafka.topic()
     kafka.send(topic, *rows(1))
@@ -534,7 +533,6 @@ def test_a_broker_that_goes_and_comes_back(new_broker: Callable[[], Broker], rea
     assert read(topic, reader.position, address=broker.address).until_ids(1) == [5]
 
 
-@pytest.mark.core("killed", slow_because="it waits for a client that cannot reach its broker")
 @pytest.mark.parametrize("ends", [Broker.kill, Broker.stop], ids=["killed", "stopped"])
 def test_it_lets_go_of_a_broker_that_is_away_with_a_commit_on_its_way(
     new_broker: Callable[[], Broker], read: Read, ends: Callable[[Broker], None]

@@ -155,7 +155,6 @@ def test_a_step_that_was_not_finished_is_not_there(kafka: Kafka, write: Write, m
     assert ids(kafka, topic, committed=False) == [1, 2, 3]
 
 
-@pytest.mark.core
 def test_a_run_that_was_replaced_writes_nothing_more(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic()
     old = write(topic)
@@ -178,7 +177,6 @@ def test_two_outputs_of_one_topic_have_numbers_of_their_own(kafka: Kafka, write:
     assert (first.committed_step(), second.committed_step()) == (1, 10)
 
 
-@pytest.mark.core
 def test_a_number_that_the_brokers_have_forgotten(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic(2)
     name = f"{topic}-1"
@@ -255,7 +253,8 @@ def test_a_record_that_is_too_large_says_so(kafka: Kafka, write: Write, transact
     assert ids(kafka, topic) == [1]
 
 
-@pytest.mark.core(slow_because="a producer is made for each round")
+@pytest.mark.core("of the client", slow_because="a producer is made for each round")
+@pytest.mark.rest("transactions")
 @pytest.mark.parametrize(
     ("transactions", "limits"),
     [(True, {"max_message_bytes": "1000"}), (False, {"max_message_bytes": "1000"}), (True, {})],

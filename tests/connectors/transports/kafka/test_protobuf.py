@@ -30,7 +30,6 @@ message_type {{
 NAME = 'field { name: "name" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }'
 
 
-@pytest.mark.core
 def test_what_another_producer_wrote(kafka: Kafka, schema_registry: SchemaRegistryServer, opened: Open) -> None:
     topic = kafka.topic()
     client = SchemaRegistryClient({"url": schema_registry.url})

@@ -78,6 +78,7 @@ def server(certificates: Path) -> Iterator[PostgresServer]:
     made.close()
 
 
+@pytest.mark.rest
 def test_certificates_as_texts_and_as_files(server: PostgresServer, certificates: Path) -> None:
     files = {
         "ssl_ca": certificates / "ca.crt",

@@ -231,6 +231,7 @@ def test_changes_that_do_not_fit_into_a_log(database: Database) -> None:
     output.close()
 
 
+@pytest.mark.rest
 def test_many_rows_that_do_not_fit(database: Database) -> None:
     database.execute(TABLE.replace("bigint", "bigint CHECK (total % 20 <> 0)"))
     left_out = LeftOutRows(["name"])

@@ -103,7 +103,6 @@ def test_what_a_checkpoint_has_is_written_once_wherever_the_program_died(kafka: 
         task.writer.close()
 
 
-@pytest.mark.core
 def test_a_run_that_was_replaced_writes_nothing_more(kafka: Kafka, topic: str) -> None:
     old = Task(sink(kafka, topic))
     old.write("a")
@@ -119,7 +118,6 @@ def test_a_run_that_was_replaced_writes_nothing_more(kafka: Kafka, topic: str) -
     new.writer.close()
 
 
-@pytest.mark.core
 def test_a_program_that_begins_anew_writes_under_the_same_prefix(kafka: Kafka, topic: str) -> None:
     for value in ("a", "b"):
         task = Task(sink(kafka, topic))
@@ -156,7 +154,6 @@ def forget_numbers(kafka: Kafka, topic: str) -> None:
     kafka.admin.delete_consumer_groups([f"writes-{topic}-0"])[f"writes-{topic}-0"].result(30)
 
 
-@pytest.mark.core
 def test_numbers_that_brokers_have_forgotten_are_an_error_or_records_are_left_out(
     kafka: Kafka, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -246,6 +243,7 @@ class _Own(KafkaRecordSerializationSchema):
 
 
 @pytest.mark.core
+@pytest.mark.rest("DeliveryGuarantee.EXACTLY_ONCE")
 @pytest.mark.parametrize("guarantee", list(DeliveryGuarantee))
 def test_a_program_writes_whole_records_of_its_own(kafka: Kafka, guarantee: DeliveryGuarantee) -> None:
     topic = kafka.topic(2)

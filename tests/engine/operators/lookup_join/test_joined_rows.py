@@ -161,7 +161,7 @@ def test_a_join_with_more_matches_than_the_limit_is_left_to_spark(sessions: Spar
     running.circuit.close()
 
 
-@pytest.mark.core
+@pytest.mark.core("large")
 @pytest.mark.parametrize("size", ["small", "large"])
 def test_nested_values_are_passed_on(sessions: SparkSessions, size: str) -> None:
     program = """
@@ -214,7 +214,7 @@ def test_an_expression_that_fails_for_a_match_fails_the_step_and_names_its_row(s
     running.circuit.close()
 
 
-@pytest.mark.core
+@pytest.mark.core("20000")
 @pytest.mark.parametrize("joined_bytes", [100, 20_000])
 def test_rows_that_take_more_bytes_than_the_limit_are_left_to_spark(sessions: SparkSessions, joined_bytes: int) -> None:
     text = "create table l (k int, v varchar); create table r (k int, w varchar); create table m (k int, u int);"
