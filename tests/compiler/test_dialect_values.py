@@ -208,6 +208,14 @@ def running(sessions: SparkSessions) -> Running:
     return running
 
 
+@pytest.fixture(scope="module")
+def row_alone(sessions: SparkSessions) -> Running:
+    """Make a table with the row, and no view over it."""
+    running = Running(TABLE, sessions)
+    running.insert("t", ROW)
+    return running
+
+
 def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
@@ -229,8 +237,8 @@ def test_a_query_has_the_value_of_each(running: Running) -> None:
 
 @pytest.mark.core
 @pytest.mark.parametrize("text", FAILING)
-def test_what_has_no_value_is_an_error(running: Running, text: str) -> None:
-    frame = run_adhoc(running.circuit, f"select {text} as x from t where id = 1").frame
+def test_what_has_no_value_is_an_error(row_alone: Running, text: str) -> None:
+    frame = run_adhoc(row_alone.circuit, f"select {text} as x from t where id = 1").frame
     assert frame is not None
     with pytest.raises(PySparkException, match=FAILING[text]):
         frame.collect()

@@ -52,8 +52,8 @@ def _is_complete(pipeline: Pipeline) -> bool:
     return bool(pipeline.stats()["global_metrics"]["pipeline_complete"])
 
 
-@pytest.mark.core("")
-@pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["", "buffered"])
+@pytest.mark.core("step by step")
+@pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["step by step", "buffered"])
 def test_a_token_fails_with_an_output_that_delivers_from_a_queue(make: Make, target: Target, buffered: dict[str, Any]) -> None:
     queued = {"name": "queued", "transport": {"name": "plain_test_output", "config": {"target": "one"}}, **buffered}
     pipeline = make(_program(queued))
@@ -88,8 +88,8 @@ def test_a_restart_without_storage_loses_what_a_failed_output_has_not_delivered(
     assert "A restart loses all rows" in error["message"]
 
 
-@pytest.mark.core("")
-@pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["", "buffered"])
+@pytest.mark.core("step by step")
+@pytest.mark.parametrize("buffered", [{}, _BUFFER], ids=["step by step", "buffered"])
 def test_a_token_fails_with_an_output_that_each_step_is_written_to(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffered: dict[str, Any]
 ) -> None:
