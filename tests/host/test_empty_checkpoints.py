@@ -75,7 +75,7 @@ SHAPES = {
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 
 
-@pytest.mark.core("sql", slow_because="a pipeline is stopped and started again several times")
+@pytest.mark.rest
 @every_shape
 def test_a_pipeline_starts_again_and_replays_what_came_after(make: Make, shape: Shape) -> None:
     pipeline = shape.made(make)

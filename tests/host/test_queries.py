@@ -204,7 +204,6 @@ def test_requests_go_before_the_memory_does(running: Pipeline, monkeypatch: pyte
     eventually(lambda: not jobs(running.host))
 
 
-@pytest.mark.core
 def test_a_step_over_the_memory_fails_its_pipeline_alone(make: Make, running: Pipeline) -> None:
     greedy = make("CREATE TABLE t (n INT); CREATE MATERIALIZED VIEW v AS SELECT length(repeat('a', n)) AS l FROM t;")
     greedy.start()

@@ -81,6 +81,7 @@ def test_the_time_in_which_a_pipeline_was_stopped_makes_no_input_idle(make: Make
     assert _reached(pipeline) == [10, 20]
 
 
+@pytest.mark.rest
 def test_timers_of_rows_that_a_change_brings_fire_without_any_input(make: Make) -> None:
     pipeline = make(_TABLES)
     pipeline.stream_files = (SourceFile("program.py", _WAITING),)

@@ -212,7 +212,6 @@ def test_a_worker_that_is_killed_is_named(embedded_client: PipelineClient, pipel
     assert _counts(pipeline) == {"a": 2}
 
 
-@pytest.mark.core
 def test_a_checkpoint_of_a_program_that_has_ended_ends_its_pipeline(embedded_client: PipelineClient, pipeline_name: str) -> None:
     pipeline = _made(embedded_client, pipeline_name)
     pipeline.start(timeout_s=120)

@@ -102,6 +102,7 @@ def test_a_graceful_stop_on_a_full_disk_is_a_forced_one_with_the_reason(
     assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1]
 
 
+@pytest.mark.rest
 def test_what_is_in_the_journal_outlasts_a_stop_without_its_checkpoint(
     rest: TestClient,
     service_app: FastAPI,

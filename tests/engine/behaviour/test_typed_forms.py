@@ -46,7 +46,7 @@ def _t(pick: random.Random) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.core("maps", "variants")
+@pytest.mark.core("variants")
 @pytest.mark.parametrize("views", [UNNESTED, WINDOWS, MAPS, VARIANTS], ids=["unnested", "windows", "maps", "variants"])
 def test_forms_that_depend_on_types(sessions: SparkSessions, views: dict[str, str]) -> None:
     text = TABLE + "\n".join(f"create view {name} as {query};" for name, query in views.items())

@@ -122,7 +122,6 @@ def test_duplicates_have_weights(sessions: SparkSessions) -> None:
     assert running.rows("twice") == []
 
 
-@pytest.mark.core
 def test_a_total_over_nothing_and_having(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (k int, d decimal(5,2));

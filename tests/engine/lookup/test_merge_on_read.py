@@ -145,6 +145,20 @@ def test_every_type(sessions: SparkSessions) -> None:
             assert counts == wanted
 
 
+@pytest.mark.core
+def test_few_columns(sessions: SparkSessions) -> None:
+    running = Running("create table n (id int, s varchar) with ('materialized' = 'true');", sessions, limits=FILES)
+    rows = [(number, f"text {number}" if number % 3 else None) for number in range(12)]
+    running.insert("n", *rows, *rows[:3])
+    running.delete("n", rows[0], rows[4])
+    running.delete("n", rows[0], rows[5])
+    running.insert("n", rows[4], rows[6])
+    wanted = Counter([*rows, rows[1], rows[2], rows[6]]) - Counter([rows[0], rows[5]])
+    found = _check(running, running.circuit.snapshot.traces["n"], ())
+    assert found == Counter({exact(row): count for row, count in wanted.items()})
+    running.circuit.close()
+
+
 def _variants(running: Running) -> list[dict[str, bytes]]:
     """VARIANTs that Spark tells apart, two of them with the same text."""
     made = (

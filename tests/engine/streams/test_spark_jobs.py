@@ -21,6 +21,7 @@ ONE = [("abcd"[number % 4], number * 7 % 60, number % 10) for number in range(60
 TWO = [("dcba"[number % 4], number * 5 % 60, number % 7) for number in range(40)]
 
 
+@pytest.mark.core("state and timers", slow_because="three ways to run a stream program")
 @pytest.mark.processes
 @pytest.mark.parametrize("name", ["state and timers", "sessions, late allowed", "downstream", "broadcast"])
 def test_large_and_small_steps_in_turns_give_what_one_process_gives(sessions: SparkSessions, name: str) -> None:

@@ -273,7 +273,6 @@ def test_executors_with_other_code_read_nothing(read: Read, topic: dict[str, Any
     assert "is not the host's release" in said
 
 
-@pytest.mark.core
 def test_what_stays_with_the_host_says_so(read: Read, topic: dict[str, Any], alone: dict[str, Any]) -> None:
     ordered = read({**topic, "synchronize_partitions": True})
     assert not ordered["jobs"]
