@@ -1,4 +1,4 @@
-"""Windows without ORDER BY, places of rows and comparisons of MAPs, against Spark's answers after every step."""
+"""Windows without ORDER BY, places of rows, comparisons of MAPs and collations, against Spark's answers after every step."""
 
 from __future__ import annotations
 
@@ -35,6 +35,17 @@ VARIANTS = {
     " lateral view variant_explode(v) e as n, name, x",
 }
 
+TEXT = "if(k = 1, upper(get(a, 0)), get(a, 0))"
+COLLATIONS = {
+    "cast_collations": f"select k, cast(cast({TEXT} as string collate utf8_lcase) as string collate utf8_binary) as s from t"
+    f" where cast({TEXT} as string collate unicode_ci) <> 'Y'",
+    "compared_collations": f"select {TEXT} collate utf8_lcase = 'X' as b, count(*) as n from t group by 1",
+}
+COLLATED_KEYS = {
+    "collated_groups": f"select count(*) as n from t group by {TEXT} collate utf8_lcase",
+    "collated_values": f"select k, count(distinct cast({TEXT} as string collate unicode_ci)) as n from t group by k",
+}
+
 
 def _t(pick: random.Random) -> tuple[Any, ...]:
     return (
@@ -47,7 +58,11 @@ def _t(pick: random.Random) -> tuple[Any, ...]:
 
 
 @pytest.mark.core("variants")
-@pytest.mark.parametrize("views", [UNNESTED, WINDOWS, MAPS, VARIANTS], ids=["unnested", "windows", "maps", "variants"])
+@pytest.mark.parametrize(
+    "views",
+    [UNNESTED, WINDOWS, MAPS, VARIANTS, {**COLLATIONS, **COLLATED_KEYS}],
+    ids=["unnested", "windows", "maps", "variants", "collations"],
+)
 def test_forms_that_depend_on_types(sessions: SparkSessions, views: dict[str, str]) -> None:
     text = TABLE + "\n".join(f"create view {name} as {query};" for name, query in views.items())
     compared = Compared(text, sessions, {"t": _t})
@@ -55,4 +70,4 @@ def test_forms_that_depend_on_types(sessions: SparkSessions, views: dict[str, st
     compared.step(2, 3)
     compared.step(0, 8)
     assert not any(compared.tables.values())
-    assert {name for name in views if "full" in compared.strategies(name)} == set()
+    assert {name for name in views if "full" in compared.strategies(name)} == views.keys() & COLLATED_KEYS.keys()
