@@ -33,7 +33,7 @@ PYTEST = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --numprocesses=2
 # A file stays in one process: its tests share what they start.
 SLOW = --dist=loadfile --no-loadscope-reorder
 
-test: setup $(VENV)/spark-classes.jsa ## Run the fast tests and the core of the slow ones (15 to 18 minutes)
+test: setup $(VENV)/spark-classes.jsa ## Run the fast tests and the core of the slow ones (10 to 12 minutes)
 	@$(PYTEST) $(SLOW) --tier=fast --tier=core
 
 test-fast: setup ## Run the tests that start no JVM, no server and no other program (two to three minutes)
@@ -42,7 +42,7 @@ test-fast: setup ## Run the tests that start no JVM, no server and no other prog
 test-core: setup $(VENV)/spark-classes.jsa ## Run the core of the slow tests: with test-fast, what test runs
 	@$(PYTEST) $(SLOW) --tier=core
 
-test-all: setup $(VENV)/spark-classes.jsa ## Run every test (an hour), or a third of them: SHARD=1/3
+test-all: setup $(VENV)/spark-classes.jsa ## Run every test (a little more than an hour), or a third of them: SHARD=1/3
 	@$(PYTEST) $(SLOW) --report -r fE $(if $(SHARD),--shard=$(SHARD))
 
 answers: setup ## Write anew what planner tests know of Spark's analyzer (tests/sql/answers.py)

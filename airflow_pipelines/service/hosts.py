@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -73,6 +75,12 @@ class HostTimeout(HostUnreachable):
     """A host did not answer in time; it may be at work."""
 
 
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Return what the clients of this process know of certificates. To read them takes longer than all else that makes a client."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 class Hosts:
     """Looks at hosts through the registry and calls them over HTTP. Thread-safe."""
 
@@ -80,10 +88,10 @@ class Hosts:
         self.registry = registry
         self._heartbeat_timeout_s = heartbeat_timeout_s
         # Proxies from the environment must not get between a service and its own hosts.
-        self._http = httpx.Client(timeout=httpx.Timeout(CALL_TIMEOUT_S, connect=5.0), trust_env=False)
+        self._http = httpx.Client(timeout=httpx.Timeout(CALL_TIMEOUT_S, connect=5.0), verify=tls_context(), trust_env=False)
         # How a host is must not depend on whether connections for other calls are left.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-        self._asking = httpx.Client(limits=limits, trust_env=False)
+        self._asking = httpx.Client(limits=limits, verify=tls_context(), trust_env=False)
         self._watch = HangWatch(registry, self._ask)
         self._closed = threading.Event()
 

@@ -21,7 +21,7 @@ from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, READ_ONLY_H
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER
 from airflow_pipelines.host.path_segments import segment
 from airflow_pipelines.service.control_plane import ControlPlane, Target
-from airflow_pipelines.service.hosts import CLOSED, HostState, authorization
+from airflow_pipelines.service.hosts import CLOSED, HostState, authorization, tls_context
 
 T = TypeVar("T")
 
@@ -185,7 +185,7 @@ class Proxy:
             # No read timeout: queries and ingress into a paused pipeline may take any time; the watch ends them with the host.
             timeout = httpx.Timeout(None, connect=5.0)
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-            client = self._clients[loop] = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
+            client = self._clients[loop] = httpx.AsyncClient(timeout=timeout, limits=limits, verify=tls_context(), trust_env=False)
         return client
 
 
