@@ -125,7 +125,6 @@ def test_shared_host_from_cold_to_the_end(control_plane: ControlPlane) -> None:
     assert [host.host_id for host in control_plane.registry.live_hosts("shared")] == [record.host_id]
 
 
-@pytest.mark.core(slow_because="it starts a Spark application of its own")
 def test_dedicated_host_has_its_resources_and_dies_alone(control_plane: ControlPlane) -> None:
     record = start(control_plane, "own", "dedicated", cpu_cores_max=1, memory_mb_max=900)
     assert record.deployment_error is None

@@ -24,7 +24,14 @@ FROM range(0, 25000, 1, 7)
 """
 
 
-@pytest.mark.rest("sql0", "SELECT id, id AS id FROM range(0, 60000, 1, 9) ORDER BY id % 1000, id DESC")
+@pytest.mark.rest(
+    "SELECT * FROM range(0, 100, 1, 3) LIMIT 0",
+    "SELECT * FROM range(0, 100, 1, 3) LIMIT 7 OFFSET 60",
+    "SELECT * FROM (SELECT * FROM range(0, 100, 1, 3) ORDER BY id DESC) LIMIT 40",
+    "SELECT id FROM range(0, 60000, 1, 9) UNION ALL SELECT 3 LIMIT 70000",
+    "SELECT id, id AS id FROM range(0, 60000, 1, 9) ORDER BY id % 1000, id DESC",
+    "sql0",
+)
 @pytest.mark.parametrize(
     "sql",
     [
