@@ -131,7 +131,7 @@ def test_what_the_message_explains_has_no_stack(sessions: SparkSessions) -> None
     assert (failed.condition, failed.trace) == ("DIVIDE_BY_ZERO", None)
 
 
-@pytest.mark.core
+@pytest.mark.core(slow_because="rows are tried one by one")
 def test_the_row_is_the_one_that_the_message_is_about(sessions: SparkSessions) -> None:
     rows = [(at, at, "x") for at in range(12)] + [(12, 13, "x"), (13, 5, "x"), (14, 13, "y")]
     failed = failing(sessions, "unlucky(a)", *rows)

@@ -320,7 +320,7 @@ def test_what_a_buffer_kept_is_written_once_over_kills(make: Make, tmp_path: Pat
     assert new.read_text().splitlines() == contents
 
 
-@pytest.mark.core
+@pytest.mark.core(slow_because="a pipeline is killed and started again")
 def test_what_a_target_has_of_a_buffer_does_not_come_again_after_a_kill(make: Make, tmp_path: Path) -> None:
     """Less time passes between steps that are replayed: in one batch would be what the first run has written in parts."""
     folder = tmp_path / "log"

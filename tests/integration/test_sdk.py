@@ -54,7 +54,7 @@ def program(tmp_path: Path) -> str:
     return SQL.format(path=path)
 
 
-@pytest.mark.core("embedded")
+@pytest.mark.core("embedded", slow_because="a whole life of a pipeline, to the step that fails")
 def test_load_listen_query_and_fail(client: PipelineClient, pipeline_name: str, program: str, tmp_path: Path) -> None:
     pipeline = PipelineBuilder(client, pipeline_name, program).create(timeout_s=60)
     assert [event["program_status"] for event in pipeline.events()][-1] == "Pending"

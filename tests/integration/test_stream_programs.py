@@ -78,7 +78,7 @@ def _changed(pipeline: Pipeline, program: str, sql: str | None = None) -> Any:
     return shown
 
 
-@pytest.mark.core("forced")
+@pytest.mark.core("forced", slow_because="a stream program is started again")
 @pytest.mark.parametrize("stop", ["graceful", "forced"])
 def test_a_stream_program_goes_on_after_a_stop(embedded_client: PipelineClient, pipeline_name: str, stop: str) -> None:
     pipeline = _made(embedded_client, pipeline_name)

@@ -194,7 +194,7 @@ def test_sinks_show_all_when_the_inputs_end(
     assert _lines(tmp_path) == list(range(10))
 
 
-@pytest.mark.core
+@pytest.mark.core(slow_because="a stream program is started again")
 def test_what_a_sink_could_not_commit_is_committed_by_the_next_start(
     embedded_client: PipelineClient, pipeline_name: str, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def disk(service_app: FastAPI, rest: TestClient, name: str) -> Iterator[SmallDis
 PROGRAM = "create table t(id bigint not null primary key, v varchar) with ('materialized' = 'true');"
 
 
+@pytest.mark.core(slow_because="a host comes up, and its stop waits for a checkpoint")
 def test_a_graceful_stop_on_a_full_disk_is_a_forced_one_with_the_reason(
     rest: TestClient,
     service_app: FastAPI,

@@ -94,6 +94,7 @@ def test_rows_go_in_and_answers_come_out(rest: TestClient, name: str) -> None:
     assert (gone.status_code, gone.json()["error_code"]) == (503, "PipelineInteractionNotDeployed")
 
 
+@pytest.mark.core(slow_because="a pipeline is started with one change after the other")
 def test_an_approval_is_for_the_programs_that_were_shown(rest: TestClient, name: str) -> None:
     run(rest, name)
     url = f"/v0/pipelines/{name}"

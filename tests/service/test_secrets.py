@@ -195,7 +195,7 @@ def test_secrets_of_nobody_are_written_and_never_answered(api: TestClient, setti
     assert (answer.status_code, answer.json()["error_code"]) == (404, "UnknownSecret")
 
 
-@pytest.mark.core
+@pytest.mark.core(slow_because="a pipeline is started three times")
 def test_a_host_has_the_values(rest: TestClient, service_app: FastAPI, name: str, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("1\n2\n")
 

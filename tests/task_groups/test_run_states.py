@@ -104,7 +104,7 @@ def marking_failed(dag: DAG) -> Callable[[], Any]:
     return mark
 
 
-@pytest.mark.core("batch_stopped")
+@pytest.mark.core("batch_stopped", slow_because="Airflow carries out a whole DAG run, the first of its process")
 @BOTH
 def test_a_block_that_succeeds(dag: DAG, batch: Batch) -> None:
     state, tasks = carried_out(dag)
