@@ -188,6 +188,7 @@ def test_errors_in_queries(sessions: SparkSessions, view: str, at: str | None, s
         assert noise not in messages[0].message
 
 
+@pytest.mark.core
 def test_what_spark_is_asked_grows_with_the_program_and_not_with_its_square(
     sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

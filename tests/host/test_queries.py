@@ -171,7 +171,7 @@ def test_a_request_ends_with_its_pipeline(running: Pipeline) -> None:
     eventually(lambda: not jobs(running.host))
 
 
-@pytest.mark.core("SELECT repeat('a', 1500000000) AS x")
+@pytest.mark.core("SELECT sequence(1, 400000000) AS x")
 @pytest.mark.parametrize(
     "sql",
     [

@@ -86,6 +86,7 @@ def _key(values: Any) -> tuple[Any, ...]:
     return tuple(repr(value) if isinstance(value, list | dict) else value for value in comparable(values))
 
 
+@pytest.mark.core("small")
 def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (f double, s varchar, x double) with ('materialized' = 'true');
@@ -170,6 +171,7 @@ def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
     running.change("u", [], [(2**40, decimal.Decimal("0.125"), "it's")])
 
 
+@pytest.mark.core("small")
 def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (k int, d date, ts timestamp, x decimal(38,10), y decimal(38,0), s varchar, b varbinary, o time)

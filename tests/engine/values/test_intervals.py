@@ -82,6 +82,7 @@ def test_intervals_in_tables_and_views(sessions: SparkSessions, size: str, strat
     assert strategy == "full" or full == set()
 
 
+@pytest.mark.core
 def test_intervals_are_shown_and_asked_for(sessions: SparkSessions) -> None:
     running = Running(PROGRAM, sessions)
     step = running.insert(

@@ -177,6 +177,7 @@ def test_two_outputs_of_one_topic_have_numbers_of_their_own(kafka: Kafka, write:
     assert (first.committed_step(), second.committed_step()) == (1, 10)
 
 
+@pytest.mark.core
 def test_a_number_that_the_brokers_have_forgotten(kafka: Kafka, write: Write) -> None:
     topic = kafka.topic(2)
     name = f"{topic}-1"
