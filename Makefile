@@ -36,7 +36,7 @@ SLOW = --dist=loadfile --no-loadscope-reorder
 test: setup $(VENV)/spark-classes.jsa ## Run the fast tests and the core of the slow ones (10 to 12 minutes)
 	@$(PYTEST) $(SLOW) --tier=fast --tier=core
 
-test-fast: setup ## Run the tests that start no JVM, no server and no other program (two to three minutes)
+test-fast: setup ## Run the tests that start no JVM, no server and no other program (less than two minutes)
 	@$(PYTEST) --tier=fast --quiet
 
 test-core: setup $(VENV)/spark-classes.jsa ## Run the core of the slow tests: with test-fast, what test runs
