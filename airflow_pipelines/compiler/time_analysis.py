@@ -171,15 +171,16 @@ class TimeAnalysis:
             self._note(span, f"{title} must be {wanted}, not {bound}")
             return
         if not self._is_length(bound, is_number=not found.startswith("interval")):
-            self._note(span, f"{title}: {bound} is no length; it must be zero or more")
+            self._note(span, f"{title}: {bound} is no length; it must be finite, and zero or more")
             return
         self.late_columns.append(LateColumn(schema.name, name, bound))
         self.waterlines.declare(schema.name, [name])
 
     def _is_length(self, bound: str, *, is_number: bool) -> bool:
         """Return True if a bound is zero or more: by NULL, NaN or less than nothing no waterline can follow what comes."""
-        limits = "0 AND 1.7976931348623157E308D" if is_number else "INTERVAL '0' SECOND AND ({bound})"
-        query = f"SELECT coalesce(({bound}) BETWEEN {limits.format(bound=bound)}, FALSE) AS is_length"
+        # NaN is the greatest number to Spark.
+        condition = "BETWEEN 0 AND 1.7976931348623157E308D" if is_number else ">= INTERVAL '0' SECOND"
+        query = f"SELECT coalesce(({bound}) {condition}, FALSE) AS is_length"
         return bool(self._analysis.rows(query, pa.schema([("is_length", pa.bool_())]))[0]["is_length"])
 
 

@@ -77,7 +77,7 @@ class HostTimeout(HostUnreachable):
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return what the clients of this process know of certificates. To read them takes longer than all else that makes a client."""
+    """Return the TLS context that clients of this process share: to read certificates takes longer than all else that makes one."""
     return httpx.create_ssl_context(trust_env=False)
 
 

@@ -173,7 +173,7 @@ def check_parser(make_parser: Callable[[], object]) -> None:
     except TypeError as error:
         raise ImportError(
             f"sqlglot's compiled build is installed, whose parsers no other package can extend ({error}); remove it: "
-            "pip uninstall sqlglotc, and then pip install --force-reinstall sqlglot"
+            "pip uninstall sqlglotc"
         ) from error
 
 

@@ -98,15 +98,16 @@ FULLEST = 3
 """The step after which the tables have the most rows in both representations."""
 
 
-@pytest.mark.parametrize(("strategy", "size"), [("incremental", "small"), ("incremental", "narrow"), ("full", "small")])
+@pytest.mark.parametrize(
+    ("strategy", "size"), [("incremental", "small"), ("incremental", "narrow"), ("incremental", "large"), ("full", "small")]
+)
 def test_rows_go_as_they_came(sessions: SparkSessions, compiled: Program, strategy: str, size: str) -> None:
     _follow(Running("", sessions, strategy, compiled, SIZES[size]), QUERIES)
 
 
-@pytest.mark.core("small", slow_because="each view is compared with Spark's batch answer after each step")
-@pytest.mark.parametrize("size", ["small", "large"])
-def test_rows_of_each_kind_of_view_go_as_they_came(sessions: SparkSessions, of_each_kind: Program, size: str) -> None:
-    _follow(Running("", sessions, "incremental", of_each_kind, SIZES[size]), OF_EACH_KIND)
+@pytest.mark.core(slow_because="each view is compared with Spark's batch answer after each step")
+def test_rows_of_each_kind_of_view_go_as_they_came(sessions: SparkSessions, of_each_kind: Program) -> None:
+    _follow(Running("", sessions, "incremental", of_each_kind), OF_EACH_KIND)
 
 
 def _follow(running: Running, queries: Mapping[str, str]) -> None:

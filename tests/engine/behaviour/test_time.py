@@ -306,6 +306,7 @@ def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> No
         ("create table t (a int lateness cast(null as int))", "a", "zero or more"),
         ("create table t (a int lateness -1)", "a", "-1 is no length"),
         ("create table t (a double lateness double('nan'))", "a", "zero or more"),
+        ("create table t (a double lateness double('infinity'))", "a", "must be finite"),
         ("create table t (a timestamp lateness interval -1 minute)", "a", "zero or more"),
         ("create table t (a timestamp lateness cast(null as interval day))", "a", "zero or more"),
         ("create table t (a int); create view v as select a from t; lateness v.a -5", "a", "-5 is no length"),
