@@ -162,7 +162,14 @@ class _Reading:
         return low & self._compared(exp.LTE, tree.this, tree.args["high"])
 
     def _compared(self, how: type[exp.Expr], one: exp.Expr, other: exp.Expr) -> Expression:
-        return _COMPARISONS[how](*self._alike(one, other))
+        left, right = self._alike(one, other)
+        if any(pa.types.is_floating(self._evaluated_type(side)) for side in (left, right)):
+            # SQL puts NaN above all numbers, Arrow beside them, and the bounds that Parquet keeps of a column do not count it.
+            raise NotWhileReadingError(f"{one.sql()} or {other.sql()} may be NaN")
+        return _COMPARISONS[how](left, right)
+
+    def _evaluated_type(self, expression: Expression) -> pa.DataType:
+        return pads.dataset(self._schema.empty_table()).to_table(columns={"value": expression}).schema.field("value").type
 
     def _alike(self, one: exp.Expr, other: exp.Expr) -> tuple[Expression, Expression]:
         """Both sides, with a literal in the type of the column that it stands beside."""
@@ -195,7 +202,8 @@ class _Reading:
 
     def _null_safe(self, tree: exp.Binary) -> Expression:
         one, other = self._alike(tree.left, tree.right)
-        same = (one.is_null() & other.is_null()) | pc.coalesce(one == other, pc.scalar(False))
+        is_equal = self._compared(exp.EQ, tree.left, tree.right)
+        same = (one.is_null() & other.is_null()) | pc.coalesce(is_equal, pc.scalar(False))
         return ~same if isinstance(tree, exp.NullSafeNEQ) else same
 
     def _column(self, tree: exp.Column) -> Expression:

@@ -21,6 +21,10 @@ from airflow_pipelines.datastream.connectors.file_systems import access, file_sy
 from airflow_pipelines.streams.sources import Polled, SourceReader
 
 _HIDDEN = (".", "_")
+_RECORDS_AT_ONCE = 10_000
+_WAS_CHANGED = (
+    "it was changed while it was being read. Put back the file as it was, or give the source another uid, so that it begins anew"
+)
 _IN_ORDER = "each file is read by one task, in the order of the files' names"
 
 
@@ -202,6 +206,10 @@ def _part(path: str, parts: int) -> int:
     return zlib.crc32(path.encode()) % parts
 
 
+def _add_to_checksum(checksum: int, records: Sequence[str]) -> int:
+    return zlib.crc32("".join(f"{record}\n" for record in records).encode(errors="surrogatepass"), checksum)
+
+
 def _files(paths: Sequence[str]) -> list[str]:
     return [file for path in paths for file in _files_of(path)]
 
@@ -223,20 +231,22 @@ class _FileReader(SourceReader):
 
     :param source: the source
     :param find: gives the files that are there
-    :param position: files to read, how many records of the first were read, and files that were read; None for the beginning
+    :param position: files to read, how many records of the first were read, files that were read, and the checksum of those
+        records, which positions of earlier releases do not have; None for the beginning
     """
 
-    def __init__(self, source: FileSource, find: Callable[[], list[str]], position: tuple[Any, int, Any] | None) -> None:
+    def __init__(self, source: FileSource, find: Callable[[], list[str]], position: tuple[Any, ...] | None) -> None:
         self._format = source.stream_format
         self._find = find
         self._interval = source.discovery_interval
-        pending, self._skip, done = position or ((), 0, ())
+        pending, self._skip, done, *checksum = position or ((), 0, (), 0)
         self._pending = deque(pending)
         self._done: set[str] = set(done)
         self._next_look: float = 0.0
         self._file: IO[bytes] | None = None
         self._records: Iterator[Any] = iter(())
         self._number = self._skip
+        self._checksum: int | None = checksum[0] if checksum else None
         self._was_read = False
         if position is None:
             self._look()
@@ -261,6 +271,7 @@ class _FileReader(SourceReader):
             with access(self._pending[0]):
                 read = list(islice(self._records, limit - len(values)))
             self._number += len(read)
+            self._checksum = _add_to_checksum(self._checksum or 0, read)
             values += read
             if len(values) < limit:
                 self._finish()
@@ -271,21 +282,28 @@ class _FileReader(SourceReader):
         self._file = file = open_file(path)
         with access(path):
             self._records = self._format.records(path, file)
-            skipped = sum(1 for _ in islice(self._records, self._skip))
+            skipped, checksum = 0, 0
+            while records := list(islice(self._records, min(self._skip - skipped, _RECORDS_AT_ONCE))):
+                skipped += len(records)
+                checksum = _add_to_checksum(checksum, records)
         if skipped < self._skip:
-            raise ValueError(f"The file {path!r} has {skipped} records, and {self._skip} were read before: it was changed")
-        self._number, self._skip = skipped, 0
+            raise ValueError(f"The file {path!r} has {skipped} records, and {self._skip} were read before: {_WAS_CHANGED}")
+        if self._checksum not in (None, checksum):
+            raise ValueError(
+                f"The first {skipped} records of the file {path!r} are others than those that were read: {_WAS_CHANGED}"
+            )
+        self._number, self._skip, self._checksum = skipped, 0, checksum
 
     def _finish(self) -> None:
         self.close()
         path = self._pending.popleft()
-        self._number = 0
+        self._number = self._checksum = 0
         self._was_read = True
         if self._interval is not None:
             self._done.add(path)
 
     def position(self) -> Any:
-        return tuple(self._pending), self._number, tuple(sorted(self._done))
+        return tuple(self._pending), self._number, tuple(sorted(self._done)), self._checksum
 
     def close(self) -> None:
         self._records = iter(())

@@ -139,6 +139,14 @@ def test_says_what_is_wrong(folder: Path) -> None:
     (folder / "a.txt").write_text("short\n")
     with pytest.raises(ValueError, match=r"a.txt' has 1 records, and 3 were read before"):
         source.open((0, 1), reader.position()).poll(1)
+    (folder / "a.txt").write_text("a1\na2\n\na4\nadded\n")
+    assert _rest(source.open((0, 1), reader.position())) == ["a4", "added"]
+    for rewritten in ("a1\nother\n\na4\n", "b1\nb2\nb3\nb4\n", "new first\na1\na2\n\na4\n", "a1\n\na2\na4\n"):
+        (folder / "a.txt").write_text(rewritten)
+        with pytest.raises(ValueError, match=r"The first 3 records of the file .*a.txt' are others .* Put back the file as it was"):
+            source.open((0, 1), reader.position()).poll(1)
+    # A position that a release before this one kept says nothing of what the records were.
+    assert _rest(source.open((0, 1), reader.position()[:3])) == ["a4"]
     with pytest.raises(ValueError, match="at least one path"):
         FileSource.for_record_stream_format(LINES)
     builder = FileSource.for_record_stream_format(LINES, "/x")

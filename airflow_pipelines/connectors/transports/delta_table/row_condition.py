@@ -124,7 +124,7 @@ class RowCondition:
     def _run(self, rows: pa.Table) -> pa.Array:
         self._register(rows)
         found = self._context.sql(f"SELECT (\n{self._text}\n) AS is_met FROM {_ROWS}").to_arrow_table()
-        return pc.fill_null(found.column("is_met").cast(pa.bool_()), False).combine_chunks()
+        return pc.fill_null(found.column("is_met").combine_chunks().cast(pa.bool_()), False)
 
     def _planned(self, schema: pa.Schema) -> tuple[str, ...]:
         try:
@@ -141,7 +141,10 @@ class RowCondition:
             raise ConditionProblem(f"{_short(self._text)!r} is no condition on a row: it has a query in it")
         given = {number: name for number, name in enumerate([*schema.names, *self._folded])}
         scans = [node for node in nodes if type(node).__name__ == "TableScan"]
-        return tuple(dict.fromkeys(given[number] for scan in scans for number, _ in scan.projection()))
+        used = {given[number] for scan in scans for number, _ in scan.projection()}
+        # A name has to be there also where the plan does without its column, as in x = NULL.
+        text = self._text.replace('""', '"')
+        return tuple(name for name in schema.names if name in used or _has_word(text, name))
 
     def _register(self, rows: pa.Table) -> None:
         for name, folded in self._folded.items():
@@ -204,6 +207,10 @@ def _nodes(plan: Any) -> Iterator[Any]:
     yield plan.to_variant()
     for each in plan.inputs():
         yield from _nodes(each)
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _words(error: Exception) -> str:

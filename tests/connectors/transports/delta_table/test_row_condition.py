@@ -11,7 +11,13 @@ from airflow_pipelines.sql.conditions import ConditionProblem
 
 pytest.importorskip("datafusion", reason="pip install 'airflow-pipelines[delta]'")
 
-from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, check_syntax, plan_condition
+from airflow_pipelines.connectors.transports.delta_table.row_condition import (
+    PROBLEM,
+    RowCondition,
+    check_syntax,
+    plan_condition,
+    split_conditions,
+)
 
 ROWS = pa.table(
     {
@@ -21,6 +27,7 @@ ROWS = pa.table(
         "at": pa.array([dt.datetime(2024, 1, day) for day in (1, 2, 3, 4)], pa.timestamp("us", "UTC")),
         "l": [[1], [], None, [1, 2]],
         "st": [{"x": 1}, {"x": 2}, None, {"x": 4}],
+        "f": pa.array([0.1, 2.5, float("nan"), None], pa.float32()),
     }
 )
 
@@ -39,12 +46,26 @@ ROWS = pa.table(
         ("i + n IS NULL", [2]),
         ("1 + 1 = 2", [0, 1, 2, 3]),
         ("NULL", []),
+        ("i = NULL", []),
+        ("(i = NULL) IS NULL AND name = '9'", [3]),
+        ("TRUE OR name = 'b'", [0, 1, 2, 3]),
+        ("f > 10", [2]),
+        ("NOT f <= 10", [2]),
+        ("f <> 2.5 AND 0 <= f", [0, 2]),
+        ("f = 0.1", []),
     ],
 )
 def test_conditions(text: str, expected: list[int]) -> None:
     kept = RowCondition(text, ROWS.schema).filter_rows(ROWS)
     assert kept.column("n").to_pylist() == expected
     assert kept.column(PROBLEM).null_count == len(expected)
+    # What files are read with, where it takes a part of the condition, and a table without rows.
+    pushed, rest = split_conditions([text], ROWS.schema)
+    while_reading = ROWS if pushed is None else ROWS.filter(pushed)
+    for condition in rest:
+        while_reading = condition.filter_rows(while_reading)
+    assert while_reading.column("n").to_pylist() == expected
+    assert RowCondition(text, ROWS.schema).filter_rows(ROWS.slice(0, 0)).num_rows == 0
 
 
 def test_rows_at_which_it_fails_are_told_apart() -> None:
