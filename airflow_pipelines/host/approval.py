@@ -47,14 +47,14 @@ class Approval:
         with self._state.condition:
             if expected is not None:
                 self._expect(expected)
-            if self._state.status is not RuntimeStatus.AWAITING_APPROVAL:
+            if not self._state.awaits_approval:
                 return False
             if self._asked is not None:
                 self._asked.check(mode)
             self.mode = mode
             self._approved = True
             self._state.notify()
-            self._state.wait(lambda: self._state.status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
+            self._state.wait(lambda: not self._state.awaits_approval, timeout_s)
             return True
 
     def ask(self, change: PlannedChange) -> None:

@@ -75,6 +75,11 @@ class RunState:
         return self._machine.is_bootstrapping
 
     @property
+    def awaits_approval(self) -> bool:
+        """Return True if the changes of its program are to be approved."""
+        return self._machine.awaits_approval
+
+    @property
     def is_serving(self) -> bool:
         """Whether requests are answered."""
         return self._machine.is_serving

@@ -117,6 +117,11 @@ class StateMachine:
         return True
 
     @property
+    def awaits_approval(self) -> bool:
+        """Return True if it awaits the approval of its program, also in the moment before, when others may know of it already."""
+        return RuntimeStatus.AWAITING_APPROVAL in (self.status, self._announced)
+
+    @property
     def is_serving(self) -> bool:
         """Whether requests are answered and steps are run."""
         return self.status in SERVING

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
 import pytest
 
+from airflow_pipelines.contract.deployment import Deployment, RuntimeTransition
+from airflow_pipelines.contract.statuses import RuntimeStatus
+from airflow_pipelines.host.approval import Approval
+from airflow_pipelines.host.bootstrap import BootstrapMode
+from airflow_pipelines.host.fence_watch import FenceWatch
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.program.sources import ProgramSource
 from tests.fixtures.sdk import eventually
 from tests.host.driver import MORE, PROGRAM, ROWS, TOTALS, Make, totals
 
@@ -100,3 +114,39 @@ def test_white_space_and_comments_are_no_change(make: Make) -> None:
     pipeline.program = "-- the same\n" + PROGRAM.replace("SELECT name", "SELECT\n  name")
     pipeline.start("Running", bootstrap_policy="reject")
     assert totals(pipeline) == TOTALS
+
+
+def test_an_approval_by_who_reads_the_store_before_the_pipeline_goes_on_is_taken(tmp_path: Path) -> None:
+    answers: list[Future[bool]] = []
+
+    class Store:
+        def record(self, transition: RuntimeTransition) -> None:
+            if transition.status is RuntimeStatus.AWAITING_APPROVAL:
+                answers.append(pool.submit(approval.approve, BootstrapMode.of(silent=False, concurrent=False), None, 5.0))
+                eventually(lambda: approval._approved or answers[0].done())
+
+    registry: Any = Store()
+    log = PipelineLog(tmp_path / "p.log", "p")
+    deployment = Deployment(
+        deployment_id=UUID(int=1),
+        pipeline_id=UUID(int=2),
+        pipeline_name="p",
+        source=ProgramSource(""),
+        runtime_config={},
+        storage=str(tmp_path),
+        log_path=str(tmp_path / "p.log"),
+    )
+    state = RunState(deployment, registry, log)
+    approval = Approval(deployment, state, FenceWatch(log), log)
+    change: Any = SimpleNamespace(bootstrap=SimpleNamespace(diff=None, check=lambda _: None), programs=None, to_wire=dict)
+    with ThreadPoolExecutor() as pool:
+        state.record(RuntimeStatus.INITIALIZING)
+        asked = pool.submit(approval.ask, change)
+        try:
+            asked.result(5)
+            assert not answers[0].done(), "it answers when the pipeline goes on"
+            state.record(RuntimeStatus.BOOTSTRAPPING)
+            assert answers[0].result(5)
+        finally:
+            state.take_down()
+    assert "the changes were approved" in (tmp_path / "p.log").read_text()
