@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.spark.application import jvm_process
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 from benchmarks.measure import Measurement, timed
 from benchmarks.options import Options
 from tools.process_figures import resident

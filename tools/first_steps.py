@@ -19,11 +19,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 
 QUERIES = (
     "SELECT k, v + {n} AS x FROM t WHERE v > {n}",

@@ -19,22 +19,22 @@ from airflow_pipelines.compiler.adhoc_sessions import adhoc_session
 from airflow_pipelines.compiler.analyze_query import ClockEdits, analyze_query
 from airflow_pipelines.compiler.spark_analyzer import SessionAnalyzer
 from airflow_pipelines.engine.allowed_changes import NotATableError, changed_table, refused_operations
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.queries import queried
+from airflow_pipelines.engine.spark.schemas import hinted_schema_json
 from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, QUERY_CONF, SMALL_CONF
 from airflow_pipelines.engine.values.canonical import canonical_frame
 from airflow_pipelines.engine.values.required import missing_part
-from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
 from airflow_pipelines.program.functions import FunctionDefinition
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display, quote
-from airflow_pipelines.program.relations import Column, Table, ViewKind
+from airflow_pipelines.program.relations import Table, ViewKind
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
 from airflow_pipelines.sql.program.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.program.provided_functions import with_provided
@@ -221,8 +221,8 @@ class _Request:
 
 def _hinted(frame: DataFrame, schema: RelationSchema) -> DataFrame:
     """A relation's contents with a hint on each column of unsigned integers, which follows the column into results."""
-    hints = {field["name"]: field["metadata"] for field in schema.hinted_spark_json["fields"]}
-    unsigned = {column.name for column in schema.columns if column.type.name in UNSIGNED_MAXIMA}
+    hints = {field["name"]: field["metadata"] for field in hinted_schema_json(schema)["fields"]}
+    unsigned = {column.name for column in schema.columns if column.type.is_unsigned_integer}
     if not unsigned:
         return frame
     columns = [col(quote(name)) for name in frame.columns]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.compiler.time_analysis import TimeAnalysis
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused, is_unknown_name
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
@@ -41,7 +42,7 @@ class Compilation:
     def add_schema(self, schema: RelationSchema) -> None:
         """Add the schema of a table or view."""
         self.schemas[schema.name] = schema
-        self.types[schema.name] = tuple((field.name, type_text(field.dataType)) for field in schema.spark.fields)
+        self.types[schema.name] = tuple((field.name, type_text(field.dataType)) for field in spark_schema(schema).fields)
 
     def note(self, span: Span | None, message: str) -> None:
         """Note an error at a place of the program's text.

@@ -25,8 +25,9 @@ from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display
 from airflow_pipelines.program.reasons import RecomputedPart
-from airflow_pipelines.program.relations import Column, Table, View
+from airflow_pipelines.program.relations import Table, View
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.describe import program_info
 from airflow_pipelines.sql.program.fingerprint import fingerprint

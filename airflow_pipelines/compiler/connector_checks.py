@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from airflow_pipelines.compiler.compilation import error_message
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.messages import ProgramMessage
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.schema import RelationSchema
 
 ConnectorCheck = Callable[[Connector, RelationSchema], None]
 """Raises ValueError when a connector's declaration is wrong, with a message for the user that names the connector.

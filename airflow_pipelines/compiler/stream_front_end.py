@@ -23,14 +23,12 @@ from airflow_pipelines.compiler.stream_relations import (
     with_spark_types,
 )
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.stream_nodes import GRAPH_COLUMNS, SOURCE_COLUMNS, StreamGraph, StreamOutput
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.fingerprints import Fingerprints, digest
 from airflow_pipelines.program.info import ProgramInfo, RelationInfo
-from airflow_pipelines.program.relations import Column, Table, View, ViewKind
+from airflow_pipelines.program.relations import Table, View, ViewKind
 from airflow_pipelines.program.sources import ProgramSource, SourceFile
 from airflow_pipelines.program.streams import (
     STREAM_END,
@@ -41,6 +39,8 @@ from airflow_pipelines.program.streams import (
     StreamProgram,
     StreamSource,
 )
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.program.parser import parse_program

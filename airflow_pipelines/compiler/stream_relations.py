@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
 from airflow_pipelines.program.names import display
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.program.streams import RelationOutput, StreamProgram
+from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.program.parser import parse_program
 
@@ -51,7 +52,7 @@ def _table(output: RelationOutput) -> Table:
         if column.default is not None or column.lateness is not None:
             clause = "DEFAULT" if column.default is not None else "LATENESS"
             raise ProgramErrors([_error(f"column {display(column.name)} has {clause}, which is for tables that SQL declares")])
-    plain = tuple(replace(column, span=None) for column in table.columns)
+    plain = tuple(Column(column.name, column.type, column.case_sensitive) for column in table.columns)
     return replace(table, columns=plain, append_only=table.primary_key is None, span=None)
 
 
@@ -71,7 +72,7 @@ def with_spark_types(streams: StreamProgram, schemas: Mapping[str, RelationSchem
     """
     outputs = []
     for output in streams.outputs:
-        fields = schemas[output.relation].spark.fields
+        fields = spark_schema(schemas[output.relation]).fields
         outputs.append(replace(output, columns=tuple((field.name, type_text(field.dataType)) for field in fields)))
     return replace(streams, outputs=tuple(outputs))
 

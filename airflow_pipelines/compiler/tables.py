@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from airflow_pipelines.compiler.compilation import Compilation
 from airflow_pipelines.compiler.varying_defaults import DefaultGroup, DefaultsFromMetadata, VaryingDefaults, at_time, reads_clock
-from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.engine.spark.analysis import QueryRefused, is_unknown_name
 from airflow_pipelines.program.names import display, quote
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.relations import Table, span_of
+from airflow_pipelines.rows.schema import Column, RelationSchema, arrow_type
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
 from airflow_pipelines.sql.rewrite.casts import stored_text
 from airflow_pipelines.sql.rewrite.connector_metadata import reads_metadata, with_metadata, without_metadata
@@ -28,7 +28,6 @@ from airflow_pipelines.sql.values.clock_defaults import is_the_time
 T = TypeVar("T")
 _OF_TEXTS = frozenset({"DATE", "TIME", "TIMESTAMP"})
 """Types whose literals are texts with the type in front."""
-_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _SOME_TIME = 1_700_000_000_000_000
 """At this time DEFAULTs that read the clock are checked, in microseconds since the epoch."""
 
@@ -133,7 +132,7 @@ def _note(compilation: Compilation, column: Column, refused: QueryRefused) -> No
     # A DEFAULT cannot read columns, so a quoted name in it is probably meant as a string.
     name = re.search(r"`([^`]*)`", column.default or "")
     hint = string_hint(f'"{name[1]}"') if name is not None and is_unknown_name(refused) else ""
-    compilation.note(column.span, f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}{hint}")
+    compilation.note(span_of(column), f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}{hint}")
 
 
 def _is_literal(column: Column) -> bool:
@@ -147,7 +146,7 @@ def _is_literal(column: Column) -> bool:
     if isinstance(tree, exp.Neg):
         tree = tree.this
     if isinstance(tree, exp.Literal) and not tree.is_string:
-        return kind.name in {"REAL", "DOUBLE"} or (kind.name in _INTEGERS and tree.name.isdecimal())
+        return kind.is_floating or (kind.is_signed_integer and tree.name.isdecimal())
     if isinstance(tree, exp.Literal):
-        return kind.name == "VARCHAR" and kind.precision is None
-    return isinstance(tree, exp.Null) or (isinstance(tree, exp.Boolean) and kind.name == "BOOLEAN")
+        return kind.is_text and not kind.is_padded and kind.precision is None
+    return isinstance(tree, exp.Null) or (isinstance(tree, exp.Boolean) and kind.is_boolean)

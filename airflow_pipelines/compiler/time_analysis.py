@@ -8,13 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused
 from airflow_pipelines.engine.time.lateness import LateColumn
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.relations import Table
+from airflow_pipelines.program.relations import Table, span_of
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
@@ -30,8 +30,6 @@ Note = Callable[[Span | None, str], None]
 """Takes an error and its place."""
 ALL_ROWS = "$all"
 """Suffix of the relation with all rows of a view's query, for views that show only some of them."""
-_NUMBERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DECIMAL", "DOUBLE", "REAL"})
-_TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_TZ"})
 
 
 class TimeAnalysis:
@@ -56,7 +54,7 @@ class TimeAnalysis:
         """Check and note the lateness of a table's columns."""
         for column in table.columns:
             if column.lateness is not None:
-                self._add_lateness(schema, column.name, column.lateness, column.span)
+                self._add_lateness(schema, column.name, column.lateness, span_of(column))
 
     def clock_edits(self, query: str, columns: Collection[str]) -> list[Edit]:
         """The edits by which a query reads the clock as a relation, which they declare; none when it does not call NOW()."""
@@ -157,7 +155,7 @@ class TimeAnalysis:
     def _add_lateness(self, schema: RelationSchema, name: str, bound: str, span: Span | None) -> None:
         title = f"LATENESS of column {display(name)} of {display(schema.name)}"
         kind = schema.column(name).type
-        if kind.name not in _NUMBERS | _TIMES:
+        if not (_is_signed_number(kind) or kind.is_date or kind.is_timestamp):
             self._note(span, f"{title}: a column of type {kind} has no order that rows could be late in; use a time or a number")
             return
         try:
@@ -167,7 +165,7 @@ class TimeAnalysis:
             return
         found = str(analyzed.fields[0]["type"])
         if not analyzed.deterministic or not _fits(kind, found):
-            wanted = "an INTERVAL of days, hours, minutes or seconds" if kind.name in _TIMES else "a number"
+            wanted = "an INTERVAL of days, hours, minutes or seconds" if kind.is_date or kind.is_timestamp else "a number"
             self._note(span, f"{title} must be {wanted}, not {bound}")
             return
         if not self._is_length(bound, is_number=not found.startswith("interval")):
@@ -184,8 +182,12 @@ class TimeAnalysis:
         return bool(self._analysis.rows(query, pa.schema([("is_length", pa.bool_())]))[0]["is_length"])
 
 
+def _is_signed_number(kind: ColumnType) -> bool:
+    return kind.is_number and not kind.is_unsigned_integer
+
+
 def _fits(kind: ColumnType, bound: str) -> bool:
     number = bound in {"byte", "short", "integer", "long", "double", "float"} or bound.startswith("decimal")
-    if kind.name in _NUMBERS:
+    if _is_signed_number(kind):
         return number
-    return (bound.startswith("interval") and "year" not in bound and "month" not in bound) or (kind.name == "DATE" and number)
+    return (bound.startswith("interval") and "year" not in bound and "month" not in bound) or (kind.is_date and number)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_pipelines.compiler.compilation import Compilation
-from airflow_pipelines.engine.schema import column_from_spark_json
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analyzed
-from airflow_pipelines.program.column_types import CALENDAR_INTERVAL, ColumnType
+from airflow_pipelines.engine.spark.schemas import column_from_spark_json
 from airflow_pipelines.program.names import INTERNAL_PREFIX, deduplicated, display
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.program.relations import span_of
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import CALENDAR_INTERVAL, ColumnType
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
 
 
@@ -66,15 +67,15 @@ def fits_declaration(compilation: Compilation, view: ViewDeclaration, analyzed: 
         title = f"Column {display(column.name)} of view {display(view.name)}"
         if column.type.spark_ddl() != other.type.spark_ddl():
             compilation.note(
-                other.span,
+                span_of(other),
                 f"{title} is declared {other.type.spark_ddl()} and its query gives {column.type.spark_ddl()}: "
                 f"declare that, or write CAST(... AS {other.type.spark_ddl()}) in the query",
             )
         elif column.type.nullable and not other.type.nullable:
-            compilation.note(other.span, f"{title} is declared NOT NULL and its query may give NULL")
+            compilation.note(span_of(other), f"{title} is declared NOT NULL and its query may give NULL")
         elif not _comparable(other.type):
             message = f"{title} holds a MAP or VARIANT, but a recursive view is a set, whose rows can be compared"
-            compilation.note(other.span, message)
+            compilation.note(span_of(other), message)
     return len(compilation.messages) == count
 
 
@@ -94,7 +95,7 @@ def _output_column(compilation: Compilation, view: ViewDeclaration, name: str, f
         message = f"{title} has a collation, which views cannot keep: CAST(... AS STRING COLLATE UTF8_BINARY)"
         compilation.note(view.span, message)
         return None
-    if column.type.name == "NULL":
+    if column.type.is_null:
         compilation.note(view.span, f"{title} is always NULL and has no type: write CAST(NULL AS <type>)")
         return None
     if _has_untyped_map(column.type):
@@ -104,10 +105,7 @@ def _output_column(compilation: Compilation, view: ViewDeclaration, name: str, f
 
 
 def _has_untyped_map(kind: ColumnType) -> bool:
-    parts = [
-        part for part in (kind.component, kind.key, kind.value, *(inner for _, inner in kind.fields or ())) if part is not None
-    ]
-    return (kind.value is not None and any(part.name == "NULL" for part in parts)) or any(map(_has_untyped_map, parts))
+    return (kind.is_map and any(part.is_null for part in kind.parts)) or any(map(_has_untyped_map, kind.parts))
 
 
 def _output_names(analyzed: Analyzed) -> list[str]:
@@ -116,5 +114,4 @@ def _output_names(analyzed: Analyzed) -> list[str]:
 
 
 def _comparable(kind: ColumnType) -> bool:
-    inner = [kind.component, *(part for _, part in kind.fields or ())]
-    return kind.name not in {"MAP", "VARIANT"} and all(_comparable(part) for part in inner if part is not None)
+    return not (kind.is_map or kind.is_variant) and all(map(_comparable, kind.parts))

@@ -10,11 +10,11 @@ from functools import partial
 from airflow_pipelines.compiler.analyze_query import AnalyzedQuery, analyze_query
 from airflow_pipelines.compiler.compilation import Compilation
 from airflow_pipelines.compiler.view_columns import fits_declaration, view_columns
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.analysis import QueryRefused
 from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS, is_stack_overflow
 from airflow_pipelines.program.names import display
+from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.places import Places

@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Protocol, runtime_checkable
 
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.changes import TableChanges
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from airflow_pipelines.connectors.formats.definition import FormatDefinition
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.option_models import read_declared_options, read_options
 from airflow_pipelines.connectors.registry import find_connector, find_format
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 def place_of(connector: Connector) -> str:

@@ -21,9 +21,9 @@ from airflow_pipelines.connectors.formats.definition import Encoder
 from airflow_pipelines.connectors.formats.messages import MessageEncoder
 from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.connectors.left_out import LeftOutRows
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import ConnectorDirection
+from airflow_pipelines.rows.schema import RelationSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.left_out import LeftOutRows, records_that_fit
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.parsers import input_parser, options_of_format
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 JSON_CHANGES: Final = JsonOptions()
 """How JSON is written where nobody says otherwise."""

@@ -34,10 +34,10 @@ from airflow_pipelines.connectors.registry import find_connector
 from airflow_pipelines.connectors.transports.relation_end import RelationEnd, RelationEndOptions
 from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
 from airflow_pipelines.connectors.validation import validate
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.references import References, ReferenceWithoutValueError, has_reference
+from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.streams.reading.client import ReadingProcess
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, 
 from airflow_pipelines.connectors.registry import find_connector
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.relations import Index
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 def check_usable(connector: Connector, schema: RelationSchema, indexes: Iterable[Index] = ()) -> None:

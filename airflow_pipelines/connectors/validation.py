@@ -19,9 +19,9 @@ from airflow_pipelines.connectors.option_models import unknown
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
 from airflow_pipelines.connectors.registry import connector_names, find_connector, format_names
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.streams import STREAM_END, STREAM_SOURCE
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 def validate(connector: Connector, schema: RelationSchema) -> None:

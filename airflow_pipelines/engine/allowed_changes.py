@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.program.relations import Table
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 
 NO_UPDATES = "the table has no primary key, so its rows cannot be updated; send a delete and an insert"
 NO_DELETES = "the table is append-only, so its rows can be neither deleted nor updated"

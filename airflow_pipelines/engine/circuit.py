@@ -15,7 +15,6 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.arrival_order import restored
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.compaction import compacted, in_canonical_form
 from airflow_pipelines.engine.evaluation import Evaluation, EvaluationAnew
 from airflow_pipelines.engine.functions.python_functions import register_functions
@@ -52,6 +51,7 @@ from airflow_pipelines.engine.time.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.wiring import wired
 from airflow_pipelines.program.names import SYSTEM_VIEW
+from airflow_pipelines.rows.changes import TableChanges
 
 _PASSING = 4
 """Rows that the step alone needs stay in memory up to so many times the bytes of a batch that is held."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.definitions import Definitions
@@ -14,6 +13,7 @@ from airflow_pipelines.program.info import ProgramInfo
 from airflow_pipelines.program.messages import ProgramMessage
 from airflow_pipelines.program.relations import Index, Table, View, ViewKind
 from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from airflow_pipelines.engine.allowed_changes import truncation_problem
 from airflow_pipelines.engine.arrival_order import ROWS_PER_STEP, Arrived
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.compaction import replacing
 from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.normalise import Lookup, Normaliser, Rejected
@@ -16,11 +15,13 @@ from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.failures import step_error
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.time.lateness import Late
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.engine.wiring import Wiring
+from airflow_pipelines.rows.changes import TableChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def table_deltas(
                 raise
             raise step_error(name, error) from error
         rejected += normaliser.rejected
-        late += [Late(name, shown(rows, schema.spark), normaliser.waterlines) for rows in normaliser.late]
+        late += [Late(name, shown(rows, spark_schema(schema)), normaliser.waterlines) for rows in normaliser.late]
     return TableDeltas(deltas, tuple(rejected), tuple(late))
 
 

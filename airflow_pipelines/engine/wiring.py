@@ -16,6 +16,7 @@ from airflow_pipelines.engine.operators.registry import operator_of
 from airflow_pipelines.engine.operators.result import stage_schema
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import owner
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.stages import ends, kept_relations, stages_of
 from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.names import SYSTEM_VIEW
@@ -63,8 +64,8 @@ def wired(program: Program, strategy: str) -> Wiring:
     markers = {marker.relation: marker for marker in program.markers}
     kept = (kept_relations(program, operators) | {SYSTEM_VIEW}) - markers.keys()
     ordered = ordered_tables(operators, program.tables)
-    inputs = {name: weighted(program.schemas[name].spark) for name in program.tables}
-    inputs[SYSTEM_VIEW] = weighted(ERROR_VIEW.spark)
+    inputs = {name: weighted(spark_schema(program.schemas[name])) for name in program.tables}
+    inputs[SYSTEM_VIEW] = weighted(spark_schema(ERROR_VIEW))
     states = {operator.relation: operator.empty_states() for operator in operators}
     return Wiring(
         stages,

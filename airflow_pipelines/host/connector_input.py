@@ -25,12 +25,12 @@ from airflow_pipelines.connectors.base import (
 )
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.engine.allowed_changes import allowed_changes, with_soft_deletes
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.host.backoff import BackOff
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.relations import Table
+from airflow_pipelines.rows.changes import TableChanges
 
 CHUNK_RECORDS = 100_000
 """Rows a connector is asked for at a time when its declaration sets no limit."""

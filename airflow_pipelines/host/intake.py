@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.host.connector_input import STEP_RECORDS
 from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.rows.changes import TableChanges
 
 
 @dataclass(eq=False, slots=True)

@@ -14,7 +14,6 @@ from uuid import UUID
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.dataflow import dataflow
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.wiring import wired
@@ -40,6 +39,7 @@ from airflow_pipelines.host.time_series import TimeSeries
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.host.transactions import Transactions
 from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.rows.changes import TableChanges
 
 
 class PipelineRequests:

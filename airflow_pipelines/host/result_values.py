@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.engine.arrow import is_variant
-from airflow_pipelines.engine.schema import column_from_spark_json
+from airflow_pipelines.engine.spark.schemas import column_from_spark_json
 
 _UNSIGNED: Mapping[str, pa.DataType] = {
     "UTINYINT": pa.uint8(),

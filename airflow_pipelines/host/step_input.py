@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_pipelines.connectors.base import InputChunk
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.intake import Push
+from airflow_pipelines.rows.changes import TableChanges
 
 
 @dataclass(frozen=True, slots=True)

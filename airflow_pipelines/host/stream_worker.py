@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.streams.runtime import Dropped, Metrics, StreamProgramFailure
 from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
 from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.streams import STREAM_PROGRAM
+from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.worker.client import ProgramFailedError, TakePages, WorkerProcess
 from airflow_pipelines.streams.worker.declared_types import DECLARED

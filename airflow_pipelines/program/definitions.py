@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind
+from airflow_pipelines.rows.types import ColumnType
 
 
 @dataclass(frozen=True, slots=True)

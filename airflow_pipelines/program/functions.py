@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.places import Span
+from airflow_pipelines.rows.types import ColumnType
 
 
 class FunctionKind(Enum):

@@ -9,8 +9,8 @@ from typing import Any
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.reasons import RecomputedPart
-from airflow_pipelines.program.relations import Column
 from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.rows.schema import Column
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,26 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.places import Span
+from airflow_pipelines.rows.schema import Column
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table or view.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredColumn(Column):
+    """A column as a program declares it.
 
-    :param name: the canonical name, lower case when it was written unquoted, verbatim when quoted (``case_sensitive``)
-    :param type: with ``nullable`` False for NOT NULL and primary-key columns
-    :param default: Spark SQL text, or None
+    :param span: the place of its name
     """
 
-    name: str
-    type: ColumnType
-    case_sensitive: bool = False
-    default: str | None = None
-    lateness: str | None = None
-    span: Span | None = None
+    span: Span
+
+
+def span_of(column: Column) -> Span | None:
+    """Return the place of a column's name in the program, or None if no statement declares the column.
+
+    :param column: of a table or view
+    """
+    return column.span if isinstance(column, DeclaredColumn) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import ColumnType
 
 ERROR_VIEW_COLUMNS: tuple[Column, ...] = (
     Column("table_or_view_name", ColumnType("VARCHAR", nullable=False)),

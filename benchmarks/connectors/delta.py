@@ -22,11 +22,10 @@ from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input, open_output
 from airflow_pipelines.engine.arrow import WEIGHT
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.program.relations import Column
 from airflow_pipelines.references import NO_REFERENCES
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from benchmarks.measure import Bound, Measurement, timed
 from benchmarks.options import Options
 

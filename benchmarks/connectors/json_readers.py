@@ -12,10 +12,9 @@ import pyarrow.json as pajson
 
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.messages import DocumentMessages, Messages
-from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType, decimal
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType, decimal
 
 SCHEMA: Final = RelationSchema(
     "t",

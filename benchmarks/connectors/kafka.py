@@ -25,13 +25,12 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.pipeline_builder import PipelineBuilder
-from airflow_pipelines.program.column_types import ColumnType, decimal
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.program.relations import Column
 from airflow_pipelines.references import NO_REFERENCES
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType, decimal
 from benchmarks.connectors.events import COLUMNS, SPARK_COLUMNS, TOTALS, events
 from benchmarks.connectors.spark import spark_with_kafka
 from benchmarks.measure import Bound, Measurement, timed

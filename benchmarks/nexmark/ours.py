@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 from benchmarks.measure import timed
 from benchmarks.nexmark.queries import QUERIES, Query, program
 from benchmarks.nexmark.streams import Stream

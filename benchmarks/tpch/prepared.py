@@ -9,11 +9,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import LARGE_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.rows.changes import Op
 from benchmarks.measure import timed
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.queries import queries

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 from benchmarks.tpch.draws import Numbers
 from benchmarks.tpch.generator import Generator
 

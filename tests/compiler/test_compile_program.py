@@ -16,16 +16,16 @@ from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark import java_errors
-from airflow_pipelines.program.column_types import ColumnType, decimal
 from airflow_pipelines.program.diff import compare
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.types import ColumnType, decimal
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 
 if TYPE_CHECKING:
-    from airflow_pipelines.engine.schema import RelationSchema
     from airflow_pipelines.engine.spark.sessions import SparkSessions
     from airflow_pipelines.program.connectors import Connector
+    from airflow_pipelines.rows.schema import RelationSchema
 
 TABLE = 'create table t (a int not null, b string, d decimal(5,2), i uuid, "Q x" date, arr int array, ts timestamp);\n'
 

@@ -11,6 +11,7 @@ from airflow_pipelines.compiler.stream_front_end import StreamFrontEnd
 from airflow_pipelines.engine.allowed_changes import NotATableError, changed_table
 from airflow_pipelines.engine.dataflow import dataflow
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.stream_nodes import GRAPH_COLUMNS, SOURCE_COLUMNS, StreamGraph, StreamOutput
 from airflow_pipelines.program.diff import ProgramDiff, compare
@@ -108,7 +109,7 @@ def test_the_plans_of_a_program(program: Program) -> None:
     assert isinstance(seen.node, StreamOutput)
     assert seen.node.append_only
     for name, columns in (("stream source words", SOURCE_COLUMNS), (STREAM_PROGRAM, GRAPH_COLUMNS)):
-        fields = program.schemas[name].spark.fields
+        fields = spark_schema(program.schemas[name]).fields
         assert tuple((field.name, field.dataType.simpleString()) for field in fields) == columns
     assert set(program.plans) == set(program.views)
     assert set(program.schemas) == {*program.tables, *program.views, "error_view"}

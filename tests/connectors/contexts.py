@@ -11,7 +11,7 @@ from airflow_pipelines.connectors.definition import InputContext, OutputContext,
 from airflow_pipelines.connectors.formats.defaults import wall_clock
 from airflow_pipelines.connectors.formats.definition import Encoder
 from airflow_pipelines.connectors.formats.parsed import Parser
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 PIPELINE = PipelineReference("0194f2a0-0000-7000-8000-000000000000", "test")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_pipelines.connectors.formats.parsed import Parsed
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 
 
 def col(

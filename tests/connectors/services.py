@@ -11,7 +11,7 @@ import pyarrow as pa
 from airflow_pipelines.connectors.followed_changes import AnswerHead
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.engine.arrow import WEIGHT
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 Row = Sequence[Any]
 KEY = "key-of-the-service"

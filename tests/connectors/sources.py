@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors.base import InputChunk, Lag, TransientConnectorFailure
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 
 
 class Source:

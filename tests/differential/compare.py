@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.batch import WEIGHT
-from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.differential.data import TABLES, Part, Row, canonical, declaration, steps
 from tests.differential.suite import Theme, View
 from tests.engine.programs import Running
@@ -98,7 +99,7 @@ def _declare(session: SparkSession, schema: RelationSchema, rows: Sequence[Row])
     held = [canonical(row) for row in rows]
     columns = [pa.array([row[at] for row in held], column.type) for at, column in enumerate(schema.arrow)]
     table = pa.table(columns, names=schema.arrow.names)
-    session.createDataFrame(table, schema.spark).createOrReplaceTempView(quote(schema.name))
+    session.createDataFrame(table, spark_schema(schema)).createOrReplaceTempView(quote(schema.name))
 
 
 @dataclass
@@ -190,7 +191,7 @@ def _other_types(theme: Theme, oracle: Oracle, schemas: Mapping[str, RelationSch
     """The views whose columns have other types than Spark's; what they read was declared with the first step's answers."""
     found = {}
     for view in theme.views:
-        types = [column.dataType.simpleString() for column in schemas[view.name].spark.fields]
+        types = [column.dataType.simpleString() for column in spark_schema(schemas[view.name]).fields]
         wanted = oracle.types(view.spark)
         if types != wanted:
             found[view.name] = f"its columns are {types}, Spark's {wanted}"

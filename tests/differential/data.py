@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.rows.changes import Op
 
 Row = tuple[Any, ...]
 

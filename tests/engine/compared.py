@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.values.intervals import has_months
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.changes import Op
 from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable
 
@@ -78,7 +79,7 @@ class Compared:
     def _declare(self, name: str, rows: Sequence[Row]) -> None:
         schema = self.running.program.schemas[name]
         columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(schema.arrow)]
-        self._read_as(name, pa.table(columns, names=schema.arrow.names), schema.spark)
+        self._read_as(name, pa.table(columns, names=schema.arrow.names), spark_schema(schema))
 
     def _read_as(self, name: str, table: Any, schema: StructType) -> None:
         frame = arrow_frame(self.session, table, schema) if has_months(schema) else self.session.createDataFrame(table, schema)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 
 SCALARS = [
     *(ColumnType(name) for name in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "UBIGINT", "REAL", "DOUBLE")),

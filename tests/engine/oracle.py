@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.values.canonical import in_canonical_form
 from airflow_pipelines.program.names import quote
@@ -32,7 +33,7 @@ class Oracle:
         for name, rows in contents.items():
             arrow = self.running.program.schemas[name].arrow
             columns = [in_canonical_form(pa.array([row[at] for row in rows], column.type)) for at, column in enumerate(arrow)]
-            schema = self.running.program.schemas[name].spark
+            schema = spark_schema(self.running.program.schemas[name])
             self.session.createDataFrame(pa.table(columns, names=arrow.names), schema).createOrReplaceTempView(quote(name))
         answers = {}
         for name, query in self.queries.items():

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.rows.changes import GIVEN, OP, Op, TableChanges
 
 
 class Running:

@@ -16,8 +16,8 @@ from airflow_pipelines.engine.allowed_changes import (
     allowed_changes,
     changed_table,
 )
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.program.relations import Table
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 
 OPERATIONS = [Op.INSERT, Op.DELETE, Op.UPDATE, Op.INSERT, Op.UPDATE]
 KEYED = Table("keyed", (), primary_key=("x",))

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.rows.changes import Op
 from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running, emitted
 from tests.engine.sizes import SIZES

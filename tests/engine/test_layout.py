@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.outdated import Outdated, outdated
 from airflow_pipelines.engine.snapshot import Holdings, Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.rows.changes import Op
 from tests.engine.another_release import another_release
 from tests.engine.programs import Running, emitted
 

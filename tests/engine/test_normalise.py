@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.engine.batch import WEIGHT
-from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.normalise import Normaliser
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.relations import Table
+from airflow_pipelines.rows.changes import GIVEN, OP, Op, TableChanges
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 
 COLUMNS = (
     Column("id", ColumnType("BIGINT", nullable=False)),

@@ -6,10 +6,10 @@ from datetime import datetime
 
 import pytest
 
-from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.pending import Pending
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
+from airflow_pipelines.rows.changes import Op, TableChanges
 from tests.engine.programs import Running, emitted
 from tests.engine.sizes import SIZES
 

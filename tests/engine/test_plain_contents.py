@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame
 from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.engine import plain_contents as module
 from airflow_pipelines.engine.batch import WEIGHT
-from airflow_pipelines.engine.changes import OP, Op
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.rows.changes import OP, Op
 from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running
 

@@ -20,8 +20,9 @@ from airflow_pipelines.host.connector_input import ConnectorInput
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.metrics import measure
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.relations import Table
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.sources import NumberInput, Source
 
 

@@ -11,16 +11,16 @@ from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.transports.relation_end import RelationEnd, RelationEndOptions
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.connector_state import InputState
 from airflow_pipelines.host.connector_input import ConnectorInput
 from airflow_pipelines.host.input_endpoints import InputEndpoints
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.relations import Table
 from airflow_pipelines.program.streams import STREAM_END
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.sources import NumberInput, Source
 
 _END = "messages.end"

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 
 from airflow_pipelines.connectors.formats.variant import encode
-from airflow_pipelines.engine.schema import TYPE_HINT
+from airflow_pipelines.engine.spark.schemas import TYPE_HINT
 from airflow_pipelines.host.result_values import (
     has_map_without_text_keys,
     with_timestamps_as_text,

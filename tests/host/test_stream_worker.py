@@ -10,9 +10,9 @@ import pytest
 
 from airflow_pipelines.compiler.stream_relations import output_tables
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.host.stream_worker import arrow_schemas
 from airflow_pipelines.program.streams import RelationOutput, StreamProgram
+from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.streams.worker.columns import MisfitError, column_of
 from airflow_pipelines.streams.worker.declared_types import stored_by
 

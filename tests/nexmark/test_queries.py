@@ -19,9 +19,10 @@ import pytest
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.connectors.transports.nexmark.generator import Generator
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 from benchmarks.nexmark.queries import QUERIES, Query, program
 from benchmarks.nexmark.streams import side_input
 from tests.engine.programs import Running, only
@@ -116,7 +117,7 @@ class _Batch:
 
     def __init__(self, running: Running, sessions: SparkSessions, queries: Sequence[Query]) -> None:
         self.session = sibling(sessions.small, SMALL_CONF)
-        self.schemas = {name: running.program.schemas[name].spark for name in TABLES if name in running.program.schemas}
+        self.schemas = {name: spark_schema(running.program.schemas[name]) for name in TABLES if name in running.program.schemas}
         self.queries = {query.name: query.text for query in queries}
 
     def answers(self, contents: Contents) -> dict[str, Rows]:

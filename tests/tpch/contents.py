@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from airflow_pipelines.engine.changes import Op, TableChanges
+from airflow_pipelines.rows.changes import Op, TableChanges
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.refresh import table_changes
 from benchmarks.tpch.schema import KEYS, TABLES

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from airflow_pipelines.engine.changes import OP, Op
+from airflow_pipelines.rows.changes import OP, Op
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.queries import NAMES, queries, tables_of
 from benchmarks.tpch.refresh import Refresh

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.rows.changes import TableChanges
 from airflow_pipelines.sql.plan.ir.full import Full
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.queries import NAMES, program, queries
@@ -72,7 +73,7 @@ class _Batch:
     def __init__(self, running: Running, sessions: SparkSessions, names: Sequence[str]) -> None:
         self.session = sibling(sessions.small, SMALL_CONF)
         self.queries = {name: QUERIES[name] for name in names}
-        self.schemas = {name: running.program.schemas[name].spark for name in TABLES if name in running.program.schemas}
+        self.schemas = {name: spark_schema(running.program.schemas[name]) for name in TABLES if name in running.program.schemas}
 
     def answers(self, contents: Contents) -> dict[str, Rows]:
         for name in self.schemas:

@@ -12,19 +12,14 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.connectors.formats.numbers import INTEGER_RANGES, REAL_OVERFLOW
+from airflow_pipelines.connectors.formats.numbers import REAL_OVERFLOW
 from airflow_pipelines.engine.arrow import ArrowColumn
-from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import ColumnType
 
 SMALL_BYTES = 2 << 10
 """Less than this is read faster row by row: setting up pyarrow's readers takes longer than that."""
 
-_TEXTUAL = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_TZ", "UUID", "VARCHAR", "CHAR"}
-LONG_INTEGERS = INTEGER_RANGES.keys() - {"UBIGINT"}
-"""Integer types whose values fit into eight bytes with a sign."""
-SUPPORTED = {*_TEXTUAL, *LONG_INTEGERS, "BOOLEAN", "DECIMAL", "REAL", "DOUBLE"}
-"""The types of columns that can be read so."""
 _NUMBER = r"^-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?$"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?$"
 _UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
@@ -43,6 +38,15 @@ def is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def can_read(kind: ColumnType) -> bool:
+    """Return True if values of a type can be read column by column.
+
+    :param kind: the type
+    """
+    is_simple = kind.is_boolean or kind.is_decimal or kind.is_floating or kind.is_uuid
+    return is_simple or kind.fits_long or kind.is_text or kind.is_temporal
 
 
 def column_of(
@@ -64,13 +68,13 @@ def column_of(
 
 def from_json(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     """Values of a type from JSON values; :class:`NotPlain` is raised when one must be read on its own."""
-    if kind.name in _TEXTUAL:
+    if kind.is_temporal or kind.is_text or kind.is_uuid:
         return from_text(kind, values, wanted)
-    if kind.name in {"REAL", "DOUBLE"}:
+    if kind.is_floating:
         return _checked_floats(kind, values, wanted)
-    if kind.name in LONG_INTEGERS:
+    if kind.fits_long:
         return _checked_integers(kind, values, wanted)
-    if kind.name == "DECIMAL":
+    if kind.is_decimal:
         bound = 10 ** (kind.precision or 38) // 10 ** (kind.scale or 0)
         require(
             pc.less(pc.abs(values.cast(pa.decimal256(76, kind.scale or 0))), pa.scalar(bound, pa.decimal256(76, kind.scale or 0)))
@@ -80,32 +84,31 @@ def from_json(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> Arr
 
 def from_text(kind: ColumnType, texts: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     """Values of a type from texts; :class:`NotPlain` is raised when one must be read on its own."""
-    name = kind.name
-    if name in {"VARCHAR", "CHAR"}:
+    if kind.is_text:
         return _checked_strings(kind, texts)
-    if name in LONG_INTEGERS:
+    if kind.fits_long:
         _match(texts, r"^-?[0-9]{1,18}$")
         return _checked_integers(kind, texts.cast(pa.int64()), wanted)
-    if name == "DECIMAL":
+    if kind.is_decimal:
         precision, scale = kind.precision or 38, kind.scale or 0
         whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
         fraction = rf"(\.[0-9]{{1,{scale}}})?" if scale else ""
         _match(texts, f"^-?{whole}{fraction}$")
         return texts.cast(wanted)
-    if name in {"REAL", "DOUBLE"}:
+    if kind.is_floating:
         _match(texts, _NUMBER)
         return _checked_floats(kind, texts.cast(pa.float64()), wanted)
-    if name == "BOOLEAN":
+    if kind.is_boolean:
         texts = pc.ascii_lower(texts)
         require(pc.is_in(texts, value_set=pa.array(["true", "false", None])))
         return pc.equal(texts, "true")
-    if name == "UUID":
+    if kind.is_uuid:
         _match(texts, _UUID)
         return pc.ascii_lower(texts)
-    if name == "DATE":
+    if kind.is_date:
         _match(texts, "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
         return _not_before_year_one(texts).cast(wanted)
-    if name == "TIME":
+    if kind.is_time:
         _match(texts, "^" + _TIME)
         moments = pc.binary_join_element_wise("1970-01-01", texts, " ").cast(pa.timestamp("us"))
         return moments.cast(pa.time64("us")).cast(wanted)
@@ -135,14 +138,14 @@ def _not_before_year_one(texts: ArrowColumn) -> ArrowColumn:
 
 
 def _checked_integers(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
-    if kind.name in UNSIGNED_MAXIMA:
-        least, most = INTEGER_RANGES[kind.name]
+    if kind.is_unsigned_integer:
+        least, most = kind.bounds
         require(pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most)))
     return values.cast(wanted)
 
 
 def _checked_floats(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
-    overflow = REAL_OVERFLOW if kind.name == "REAL" else math.inf
+    overflow = REAL_OVERFLOW if kind.is_single_precision else math.inf
     require(pc.less(pc.abs(values), overflow))
     return values.cast(wanted, safe=False)
 

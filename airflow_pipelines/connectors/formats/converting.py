@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 
 Converter: TypeAlias = Callable[[Any], Any]
 

@@ -13,8 +13,8 @@ from airflow_pipelines.connectors.formats.csv_columns import CsvColumns
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema
 
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_RECORD = 16 << 20

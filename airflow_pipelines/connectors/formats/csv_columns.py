@@ -12,8 +12,8 @@ import pyarrow.csv as pacsv
 from airflow_pipelines.connectors.formats import columns
 from airflow_pipelines.connectors.formats.columns import NotPlain
 from airflow_pipelines.engine.arrow import ArrowColumn
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 
 
 class CsvColumns:
@@ -22,7 +22,7 @@ class CsvColumns:
     def __init__(self, schema: RelationSchema, delimiter: str, quote: str) -> None:
         self._columns = schema.columns
         self._types = [field.type for field in schema.arrow]
-        self._usable = all(column.type.name in columns.SUPPORTED for column in schema.columns) and len(schema.columns) > 0
+        self._usable = all(columns.can_read(column.type) for column in schema.columns) and len(schema.columns) > 0
         self._delimiter = delimiter
         self._quote = quote
         mark, q = re.escape(delimiter.encode()), re.escape(quote.encode())
@@ -70,7 +70,7 @@ class CsvColumns:
 
 
 def _with_nulls(kind: ColumnType, texts: ArrowColumn) -> ArrowColumn:
-    if kind.name in {"VARCHAR", "CHAR"}:
+    if kind.is_text:
         return texts
     texts = pc.utf8_trim(texts, " \t")
     return pc.if_else(pc.is_in(texts, value_set=pa.array(["", "NULL", "null"])), pa.scalar(None, pa.string()), texts)

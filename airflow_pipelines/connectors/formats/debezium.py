@@ -11,8 +11,8 @@ from uuid import UUID
 
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema
 
 _UNAVAILABLE: Final = b"__debezium_unavailable_value"
 """The placeholder of a large value that an update did not change, and that the database therefore does not send."""

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
-from airflow_pipelines.engine.schema import DescribedDefaults, EvaluatedDefaults, RelationSchema
-from airflow_pipelines.program.column_types import INTERVAL_UNITS
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column, DescribedDefaults, EvaluatedDefaults, RelationSchema
+from airflow_pipelines.rows.types import INTERVAL_UNITS
 from airflow_pipelines.sql.values.clock_defaults import is_the_time
 from airflow_pipelines.sql.values.constants import constant_text
 from airflow_pipelines.sql.values.durations import microseconds, months

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.messages import MessageEncoder
 from airflow_pipelines.connectors.formats.parsed import Parser
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 class Encoder(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
-from airflow_pipelines.program.column_types import INTERVAL_UNITS, ColumnType
+from airflow_pipelines.rows.types import INTERVAL_UNITS, ColumnType
 from airflow_pipelines.sql.values.durations import UNITS
 
 _NUMBER = r"([+-]?\d{1,18})"

@@ -17,9 +17,9 @@ from airflow_pipelines.connectors.formats.columns import NotPlain
 from airflow_pipelines.connectors.formats.debezium import may_have_unavailable
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.arrow import ArrowColumn
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 
 GREATEST_WEIGHT: Final = 10_000
 """How often one record may add a row, or take it away."""
@@ -76,7 +76,7 @@ class JsonColumns:
         self._names = names
         self._usable = (
             update_format in _FORMATS
-            and all(column.type.name in columns.SUPPORTED for column in schema.columns)
+            and all(columns.can_read(column.type) for column in schema.columns)
             and len(names) == len(schema.columns) > 0
         )
         if self._usable:
@@ -248,12 +248,12 @@ def _given(values: ArrowColumn) -> Any:
 
 def _json_type(kind: ColumnType) -> pa.DataType:
     """The type as which pyarrow reads a column's JSON values, before they are converted."""
-    if kind.name in columns.LONG_INTEGERS:
+    if kind.fits_long:
         return pa.int64()
-    if kind.name == "BOOLEAN":
+    if kind.is_boolean:
         return pa.bool_()
-    if kind.name in {"REAL", "DOUBLE"}:
+    if kind.is_floating:
         return pa.float64()
-    if kind.name == "DECIMAL":
+    if kind.is_decimal:
         return pa.decimal128(kind.precision or 38, kind.scale or 0)
     return pa.string()

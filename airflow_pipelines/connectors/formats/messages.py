@@ -9,8 +9,8 @@ from typing import Final, Protocol, runtime_checkable
 import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordError, RecordProblem, RowBuffer
-from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.schema import RelationSchema
 
 _FEW: Final = 16
 """So many messages are read one by one when they cannot be read together."""

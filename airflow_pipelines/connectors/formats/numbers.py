@@ -10,16 +10,8 @@ from typing import Any, Final
 
 from airflow_pipelines.connectors.formats.converting import DIGITS, LONGEST_INTEGER, Converter, integer_of, wanted
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
-from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
+from airflow_pipelines.rows.types import ColumnType
 
-INTEGER_RANGES: Final = {
-    "TINYINT": (-(2**7), 2**7 - 1),
-    "SMALLINT": (-(2**15), 2**15 - 1),
-    "INTEGER": (-(2**31), 2**31 - 1),
-    "BIGINT": (-(2**63), 2**63 - 1),
-    **{name: (0, most) for name, most in UNSIGNED_MAXIMA.items()},
-}
-"""The least and the greatest value of each integer type."""
 REAL_OVERFLOW: Final = float.fromhex("0x1.ffffffp+127")
 """From this magnitude on a number rounds to an infinite REAL. The greatest REAL, written in its shortest text, lies just below."""
 NAMED_FLOATS: Final[Mapping[str, float]] = {
@@ -31,13 +23,13 @@ NAMED_FLOATS: Final[Mapping[str, float]] = {
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 
 
-def integer_converter(name: str) -> Converter:
+def integer_converter(kind: ColumnType) -> Converter:
     """A converter of integers.
 
-    :param name: an integer type
+    :param kind: an integer type
     """
-    least, most = INTEGER_RANGES[name]
-    written = str(ColumnType(name))
+    least, most = kind.bounds
+    written = str(kind)
 
     def convert(value: Any) -> int:
         # Writers without integers of their own put 5.0; anything with a fraction is a mistake.
@@ -82,24 +74,24 @@ def decimal_converter(kind: ColumnType) -> Converter:
     return convert
 
 
-def float_converter(name: str) -> Converter:
+def float_converter(kind: ColumnType) -> Converter:
     """A converter of floating-point numbers. What JSON has no numbers for is written as texts: ``"NaN"``, ``"-Infinity"``.
 
-    :param name: REAL or DOUBLE
+    :param kind: REAL or DOUBLE
     """
-    overflow = REAL_OVERFLOW if name == "REAL" else math.inf
+    overflow = REAL_OVERFLOW if kind.is_single_precision else math.inf
 
     def convert(value: Any) -> float:
         if isinstance(value, str) and (named := NAMED_FLOATS.get(value)) is not None:
             return named
         if type(value) is not int and type(value) is not Decimal:
-            raise wanted(f"a number ({name})", value)
+            raise wanted(f"a number ({kind.name})", value)
         try:
             number = float(value)
         except OverflowError:
             number = math.inf
         if abs(number) >= overflow:
-            raise RecordProblem(f"{excerpt(str(value), 60)} is out of range for {name}")
+            raise RecordProblem(f"{excerpt(str(value), 60)} is out of range for {kind.name}")
         return number
 
     return convert

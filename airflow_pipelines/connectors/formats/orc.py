@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.tables import TableFileParser
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 class OrcOptions(BaseModel):

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from airflow_pipelines.engine.arrow import ArrowColumn
-from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import GIVEN, OP, Op, TableChanges
+from airflow_pipelines.rows.schema import RelationSchema
 
 MAX_ERRORS = 1000
 """How many malformed records of one parse are kept with their messages; all are counted."""

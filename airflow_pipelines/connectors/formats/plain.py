@@ -22,7 +22,7 @@ from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
 from airflow_pipelines.connectors.formats.row_messages import RowMessages, column_bytes
 from airflow_pipelines.connectors.formats.scalar_texts import scalars_of
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 class JsonEncoder:
@@ -118,8 +118,8 @@ def _check_raw_messages(options: RawOptions, has_index: bool) -> None:
 
 def _raw_messages(schema: RelationSchema, _: RawOptions, key: Sequence[str]) -> MessageEncoder:
     values = [name for name in schema.column_names if name not in key]
-    kinds = {column.type.name for column in schema.columns}
-    if len(key) != 1 or len(values) != 1 or not kinds <= {"VARCHAR", "CHAR", "VARBINARY", "BINARY"}:
+    are_bytes = all(column.type.is_text or column.type.is_binary for column in schema.columns)
+    if len(key) != 1 or len(values) != 1 or not are_bytes:
         raise FormatFailure(
             "format 'raw' needs a view with two columns of type VARCHAR or VARBINARY: that of the index, which is the key of a "
             "message, and one that is its value"

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.values import text_converter
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 class RawOptions(BaseModel):
@@ -36,15 +36,15 @@ class RawParser:
         :param options: those of the format
         :raises RecordProblem: when the table has another form
         """
-        names = {column.type.name for column in schema.columns}
-        if len(schema.columns) != 1 or not names <= {"VARCHAR", "VARBINARY", "BINARY"}:
+        kinds = [column.type for column in schema.columns]
+        if len(kinds) != 1 or not (kinds[0].is_binary or (kinds[0].is_text and not kinds[0].is_padded)):
             raise RecordProblem("format 'raw' needs a table with one column, of type VARCHAR or VARBINARY")
         (column,) = schema.columns
         self._schema = schema
         self._lines = (options or RawOptions()).mode == "lines"
-        self._text: Converter | None = text_converter(column.type) if column.type.name == "VARCHAR" else None
+        self._text: Converter | None = text_converter(column.type) if column.type.is_text else None
         self._size = column.type.precision
-        self._fills_up = column.type.name == "BINARY"
+        self._fills_up = column.type.is_padded
 
     def parse(self, data: bytes, first_index: int = 0) -> Parsed:
         """Parse ``data``, which holds whole records only; nothing is left over."""

@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.formats.defaults import Defaults, Now, wall_cl
 from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, ValueForms
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.connectors.formats.values import is_null_text, json_converter, text_converter
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 class RowReader:
@@ -137,7 +137,7 @@ class RowReader:
             if number >= len(fields):
                 raise RecordProblem(f"{len(fields)} fields, but column {column.name!r} is number {number + 1}")
             text = fields[number]
-            null = column.type.name not in {"VARCHAR", "CHAR"} and is_null_text(text)
+            null = not column.type.is_text and is_null_text(text)
             row.append(self._read(place, None if null else text, self._from_text[place]))
         self._defaults.fill(row, (place for place, number in enumerate(order) if number is None))
         return row

@@ -8,7 +8,7 @@ from uuid import UUID
 from airflow_pipelines.connectors.formats.converting import Converter, wanted
 from airflow_pipelines.connectors.formats.flavors import BinaryForm
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 
 
 def string_converter(kind: ColumnType) -> Converter:
@@ -45,7 +45,7 @@ def binary_converter(kind: ColumnType, form: BinaryForm) -> Converter:
         data = _bytes(value, form)
         if length is not None and len(data) > length:
             raise RecordProblem(f"{len(data)} bytes are more than {kind.name}({length}) holds")
-        return data.ljust(length, b"\0") if kind.name == "BINARY" and length is not None else data
+        return data.ljust(length, b"\0") if kind.is_padded and length is not None else data
 
     return convert
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,12 +15,12 @@ from airflow_pipelines.connectors.formats.encode import ROWS_AT_ONCE, json_texts
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.formats.scalar_texts import WHOLE_SCALARS
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.values.required import missing_part
-from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import UNSIGNED_INTEGERS
 
-_CHECKED = {"BINARY", "UUID", "VARIANT", "MAP", *UNSIGNED_MAXIMA}
+_CHECKED: Final = UNSIGNED_INTEGERS | {"BINARY", "UUID", "VARIANT", "MAP"}
 """Types whose values have a form of their own, which is checked value by value."""
 
 
@@ -153,7 +153,7 @@ class TableParser:
                 return None
             if pat.is_nested(values.type) and values.type == field.type and missing_part(values, column.type) is not None:
                 return None
-            if column.type.name in _CHECKED or (column.type.name in {"VARCHAR", "CHAR"} and column.type.precision):
+            if column.type.name in _CHECKED or (column.type.is_text and column.type.precision):
                 return None
             if column.type.is_interval and not column.type.name.endswith("SECOND"):
                 # A duration may be no whole number of the column's units.

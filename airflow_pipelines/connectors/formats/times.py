@@ -20,14 +20,11 @@ _TIMESTAMP_FORM: Final = "a timestamp as 'YYYY-MM-DD HH:MM:SS[.f]'"
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _UNIT_NAMES: Final = {1: "microseconds", 1_000: "milliseconds", 86_400_000_000: "days"}
 
-TIMES: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_TZ"})
-"""The types whose values these are."""
-
 
 def times_converter(name: str, forms: ValueForms) -> Converter:
     """A converter of texts, and of numbers where a flavor writes some, to values of a type.
 
-    :param name: the type, one of :data:`TIMES`
+    :param name: the type, one of :data:`~airflow_pipelines.rows.types.TEMPORALS`
     :param forms: whether dates, times and timestamps may be numbers, and of what unit
     """
     match name:

@@ -9,7 +9,6 @@ from airflow_pipelines.connectors.formats.converting import Converter, nullable_
 from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, ValueForms
 from airflow_pipelines.connectors.formats.intervals import interval_converter
 from airflow_pipelines.connectors.formats.numbers import (
-    INTEGER_RANGES,
     NAMED_FLOATS,
     decimal_converter,
     float_converter,
@@ -18,8 +17,8 @@ from airflow_pipelines.connectors.formats.numbers import (
 )
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.connectors.formats.strings import binary_converter, string_converter, uuid_of
-from airflow_pipelines.connectors.formats.times import TIMES, times_converter
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.connectors.formats.times import times_converter
+from airflow_pipelines.rows.types import ColumnType
 
 
 def json_converter(kind: ColumnType, forms: ValueForms = DEFAULT_FORMS) -> Converter:
@@ -29,35 +28,34 @@ def json_converter(kind: ColumnType, forms: ValueForms = DEFAULT_FORMS) -> Conve
     :param forms: how values are written besides the usual way
     :raises RecordProblem: at once, when values of ``kind`` cannot be read
     """
-    name = kind.name
     if kind.component is not None:
         return _list_converter(kind.component, forms)
     if kind.key is not None and kind.value is not None:
         return _map_converter(kind.key, kind.value, forms)
     if kind.fields is not None:
         return _struct_converter(kind.fields, forms)
-    if name in INTEGER_RANGES:
-        return integer_converter(name)
-    if name == "DECIMAL":
+    if kind.is_integer:
+        return integer_converter(kind)
+    if kind.is_decimal:
         return decimal_converter(kind)
-    if name in {"REAL", "DOUBLE"}:
-        return float_converter(name)
-    if name in {"VARCHAR", "CHAR"}:
+    if kind.is_floating:
+        return float_converter(kind)
+    if kind.is_text:
         return string_converter(kind)
-    if name in {"BINARY", "VARBINARY"}:
+    if kind.is_binary:
         return binary_converter(kind, forms.binary)
     if kind.is_interval:
         return interval_converter(kind)
-    if name in TIMES:
-        return times_converter(name, forms)
+    if kind.is_temporal:
+        return times_converter(kind.name, forms)
     simple: dict[str, Converter] = {
         "BOOLEAN": _boolean,
         "UUID": uuid_of,
         "VARIANT": _variant_of_text if forms.variants_are_texts else variant.encode,
     }
-    if name in simple:
-        return simple[name]
-    raise RecordProblem(f"values of type {name} cannot be read from an input")
+    if kind.name in simple:
+        return simple[kind.name]
+    raise RecordProblem(f"values of type {kind.name} cannot be read from an input")
 
 
 def text_converter(kind: ColumnType) -> Converter:
@@ -67,25 +65,24 @@ def text_converter(kind: ColumnType) -> Converter:
 
     :raises RecordProblem: at once, when values of ``kind`` cannot be read
     """
-    name = kind.name
     convert = json_converter(kind)
-    if name in {"VARCHAR", "CHAR"}:
+    if kind.is_text:
         return convert
-    if name in INTEGER_RANGES or name == "DECIMAL":
+    if kind.is_integer or kind.is_decimal:
         return lambda text: convert(number_of_text(text.strip(" \t")))
-    if name in {"REAL", "DOUBLE"}:
+    if kind.is_floating:
         return lambda text: convert(word if (word := text.strip(" \t")) in NAMED_FLOATS else number_of_text(word))
-    if name == "BOOLEAN":
+    if kind.is_boolean:
         return _boolean_of_text
-    if name in TIMES or name == "UUID" or kind.is_interval:
+    if kind.is_temporal or kind.is_uuid or kind.is_interval:
         return lambda text: convert(text.strip(" \t"))
 
     def from_json(text: str) -> Any:
         try:
             value = jsontext.loads(text)
         except jsontext.MALFORMED as error:
-            raise RecordProblem(f"{excerpt(text)!r} is not JSON, which {name} values are written as: {error}") from error
-        return None if value is None and name != "VARIANT" else convert(value)
+            raise RecordProblem(f"{excerpt(text)!r} is not JSON, which {kind.name} values are written as: {error}") from error
+        return None if value is None and not kind.is_variant else convert(value)
 
     return from_json
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.base import InputChunk
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.streams.worker.messages import FeedKind
 
 _LOOK_S = 0.05

@@ -7,17 +7,18 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.normalise import Normaliser
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.state import Kept
-from airflow_pipelines.engine.schema import RelationSchema, column_from_spark_json
+from airflow_pipelines.engine.spark.schemas import column_from_spark_json
 from airflow_pipelines.engine.stream_nodes import StreamOutput
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.program.streams import STREAM_PROGRAM
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.schema import RelationSchema
 
 KIND = "__kind"
 """The column that says what each row does, by the number of its kind."""

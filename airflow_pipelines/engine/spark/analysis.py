@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from airflow_pipelines.engine.arrow import shaped
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import spark_cause
@@ -25,8 +24,10 @@ from airflow_pipelines.engine.spark.internals import empty_rows, java_session
 from airflow_pipelines.engine.spark.java_errors import is_out_of_memory, is_stack_overflow
 from airflow_pipelines.engine.spark.logical_plans import LogicalPlan, analyzed_plan, optimized_plan
 from airflow_pipelines.engine.spark.queries import queried
+from airflow_pipelines.engine.spark.schemas import hinted_schema_json
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.schema import RelationSchema
 
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _WORD = re.compile(r"\w+|\S")
@@ -81,7 +82,7 @@ class Analysis:
         """Let later queries read a relation of this schema."""
         # PySpark's own createDataFrame costs several times as much: it verifies rows and plans a Python worker.
         java = java_session(self._session)
-        columns = java.parseDataType(json.dumps(schema.hinted_spark_json))
+        columns = java.parseDataType(json.dumps(hinted_schema_json(schema)))
         rows = empty_rows(self._session.sparkContext)
         java.createDataFrame(rows, columns).createOrReplaceTempView(quote(schema.name))
 

@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.values.text import as_text, order, scalar
 from airflow_pipelines.program.names import SYSTEM_VIEW, quote
 from airflow_pipelines.program.system_view import ERROR_VIEW_COLUMNS
+from airflow_pipelines.rows.schema import RelationSchema
 
 Waterlines = Mapping[str, Mapping[str, str]]
 """The waterline of each column that has lateness, by relation and column, as text; none before the first row."""
@@ -153,4 +154,4 @@ def reports(late: Sequence[Late], session: SparkSession) -> Batch | None:
     columns = [quote(column.name) for column in ERROR_VIEW_COLUMNS]
     items = ("n", "m", "PARSE_JSON(j)")
     frame = texts.selectExpr(*(f"{item} AS {column}" for item, column in zip(items, columns, strict=True)), f"1L AS {WEIGHT}")
-    return Batch.in_memory(weighted(ERROR_VIEW.spark), collected(frame))
+    return Batch.in_memory(weighted(spark_schema(ERROR_VIEW)), collected(frame))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.arrow import ArrowColumn
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 
 
 def missing_part(values: ArrowColumn, kind: ColumnType) -> str | None:

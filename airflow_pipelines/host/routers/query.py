@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, NotYetEvaluatedError, run_adhoc
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, Problem
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS, is_out_of_memory
 from airflow_pipelines.engine.spark.result_stream import streamed
@@ -27,6 +26,7 @@ from airflow_pipelines.host.result_values import with_unsigned_integers, with_va
 from airflow_pipelines.host.routers.common import Runner, is_read_only, left
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.rows.changes import TableChanges
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 ReadOnly = Annotated[bool, Depends(is_read_only)]

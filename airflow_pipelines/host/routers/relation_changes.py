@@ -15,9 +15,9 @@ from airflow_pipelines.connectors.followed_changes import AnswerHead
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.arrow import WEIGHT
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host import queries
 from airflow_pipelines.host.change_log import Place, Since
@@ -25,6 +25,7 @@ from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.rendering import as_arrow
 from airflow_pipelines.host.routers.common import Runner, check_contents, left, listenable
 from airflow_pipelines.host.step_changes import StepChanges
+from airflow_pipelines.rows.schema import RelationSchema
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 MAX_WAIT_MS = 30_000
@@ -90,7 +91,7 @@ class _Answer:
         """The columns of the answer, and what it is."""
         kinds = {column.name: str(column.type) for column in self.schema.columns}
         head = AnswerHead(str(self.live.endpoints.outputs.change_logs.place(until)), whole, rows, behind, kinds)
-        columns = shown(self.schema.arrow.empty_table(), self.schema.spark).schema
+        columns = shown(self.schema.arrow.empty_table(), spark_schema(self.schema)).schema
         fields = [*(pa.field(field.name, field.type) for field in columns), pa.field(WEIGHT, pa.int64())]
         return pa.schema(fields, metadata=head.to_metadata())
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind, Parameter
 from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.program.names import RESERVED_PREFIX, display, fold
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.program.function_bodies import JSON_PREFIX, FunctionBody
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.safety import unsafe_part
@@ -160,7 +160,7 @@ def _read_function(cursor: Cursor, found: DefinitionStatements, udf_python: str)
         function = FunctionDefinition(key, FunctionKind.SQL, parameters, returns, name.span, body)
     elif key.startswith(JSON_PREFIX):
         _at_end(cursor)
-        if len(parameters) != 1 or parameters[0].type.name != "VARCHAR":
+        if len(parameters) != 1 or not parameters[0].type.is_text or parameters[0].type.is_padded:
             message = f"{display(key)} reads JSON text: it has one parameter, which is a VARCHAR"
             raise cursor.failure_at(name.span, message, COMPILATION_ERROR)
         function = FunctionDefinition(key, FunctionKind.JSON, parameters, returns, name.span)

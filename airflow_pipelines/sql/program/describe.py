@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from airflow_pipelines.program.info import ProgramInfo, PropertyInfo, RelationInfo
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.program.reasons import RecomputedPart
-from airflow_pipelines.program.relations import Column, Table, ViewKind
+from airflow_pipelines.program.relations import Table, ViewKind
 from airflow_pipelines.program.system_view import ERROR_VIEW_COLUMNS
+from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.sql.program.declarations import ParsedProgram, PropertyText, ViewDeclaration
 
 

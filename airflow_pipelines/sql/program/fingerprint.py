@@ -8,7 +8,8 @@ from typing import Any
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.fingerprints import Fingerprints, digest
 from airflow_pipelines.program.names import canonical
-from airflow_pipelines.program.relations import Column, Index, Table
+from airflow_pipelines.program.relations import Index, Table
+from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.normal_form import normalise_query
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind, Parameter
 from airflow_pipelines.program.places import Span
+from airflow_pipelines.rows.types import ColumnType
 
 _GUNZIP = '''"""What GUNZIP does."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot.tokenizer_core import TokenType
 
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.rewrite.array_aggregates import array_aggregate_edits
 from airflow_pipelines.sql.rewrite.casts import cast_text
 from airflow_pipelines.sql.rewrite.constructs import (

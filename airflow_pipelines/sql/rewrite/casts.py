@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.column_types import parse_type
 from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
@@ -27,19 +27,17 @@ def cast_text(value: str, kind: ColumnType, attempt: bool = False) -> str:
     :param attempt: whether a value that does not fit becomes NULL instead of an error
     """
     plain = f"{'TRY_CAST' if attempt else 'CAST'}({value} AS {spark_type(kind)})"
-    if kind.name in UNSIGNED_MAXIMA:
-        most = UNSIGNED_MAXIMA[kind.name]
+    if kind.is_unsigned_integer:
+        _, most = kind.bounds
         failure = "NULL" if attempt else f"RAISE_ERROR(CONCAT({plain}, ' does not fit into {kind}'))"
         return f"CASE WHEN {plain} NOT BETWEEN 0 AND {most} THEN {failure} ELSE {plain} END"
-    if kind.name == "VARCHAR" and kind.precision is not None:
-        return f"LEFT({plain}, {kind.precision})"
-    if kind.name == "CHAR":
+    if kind.is_text and kind.is_padded:
         return f"RPAD({plain}, {kind.precision or 1}, ' ')"
-    if kind.name == "BINARY" and kind.precision is not None:
-        return f"RPAD({plain}, {kind.precision}, X'00')"
-    if kind.name == "VARBINARY" and kind.precision is not None:
-        return f"SUBSTRING({plain}, 1, {kind.precision})"
-    if kind.name == "UUID":
+    if kind.is_text and kind.precision is not None:
+        return f"LEFT({plain}, {kind.precision})"
+    if kind.is_binary and kind.precision is not None:
+        return f"RPAD({plain}, {kind.precision}, X'00')" if kind.is_padded else f"SUBSTRING({plain}, 1, {kind.precision})"
+    if kind.is_uuid:
         failure = "NULL" if attempt else f"RAISE_ERROR(CONCAT({plain}, ' is no UUID'))"
         return f"CASE WHEN {plain} NOT RLIKE '{_UUID}' THEN {failure} ELSE LOWER({plain}) END"
     return plain
@@ -51,7 +49,8 @@ def stored_text(value: str, kind: ColumnType) -> str:
     :param value: Spark SQL of one expression; it is read several times when values have to be checked
     :param kind: the type of the column
     """
-    return cast_text(value, replace(kind, name="VARCHAR", precision=kind.precision or 1) if kind.name == "CHAR" else kind)
+    is_char = kind.is_text and kind.is_padded
+    return cast_text(value, replace(kind, name="VARCHAR", precision=kind.precision or 1) if is_char else kind)
 
 
 def spark_type(kind: ColumnType) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_pipelines.program.column_types import INTERVAL_UNITS
+from airflow_pipelines.rows.types import INTERVAL_UNITS
 from airflow_pipelines.sql.rewrite.clauses import alias, level
 from airflow_pipelines.sql.rewrite.refused import MEMBERSHIP
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
@@ -63,7 +63,7 @@ def _json_text(text: str, kind: ColumnType) -> str:
         # Spark's function makes a row of NULLs of a text that is no JSON at all.
         schema = spark_type(kind).replace("\\", "\\\\").replace("'", "\\'")
         return f"CASE WHEN TRY_PARSE_JSON({text}) IS NOT NULL THEN FROM_JSON({text}, '{schema}') END"
-    if kind.name == "VARIANT":
+    if kind.is_variant:
         return f"TRY_PARSE_JSON({text})"
     return cast_text(f"TRY_VARIANT_GET(TRY_PARSE_JSON({text}), '$', '{spark_type(kind)}')", kind, attempt=True)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.program.column_types import INTERVAL_UNITS, MAX_DECIMAL_PRECISION, ColumnType, decimal
 from airflow_pipelines.program.messages import COMPILATION_ERROR
 from airflow_pipelines.program.places import Span
+from airflow_pipelines.rows.types import INTERVAL_UNITS, MAX_DECIMAL_PRECISION, ColumnType, decimal
 from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
 from airflow_pipelines.sql.syntax.storage_clauses import take_comment
 
@@ -130,7 +130,7 @@ def _parse_known(cursor: Cursor, word: str, span: Span, start: int, depth: int) 
 
 def _parse_simple(cursor: Cursor, word: str) -> ColumnType:
     kind = ColumnType(_SIMPLE[word])
-    if kind.name == "TIME" and cursor.take("("):
+    if kind.is_time and cursor.take("("):
         cursor.integer("the number of digits of a second's fraction")
         cursor.expect(")")
     if kind.name in _UNSIGNED and cursor.take("unsigned"):

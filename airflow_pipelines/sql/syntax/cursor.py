@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.messages import SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.program.names import fold
 from airflow_pipelines.program.places import Span
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.syntax.ignored_clauses import Ignored
 from airflow_pipelines.sql.syntax.tokens import LITERALS, FoldedText
 

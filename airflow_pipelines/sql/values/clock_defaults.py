@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
 
 _MOMENTS: Final = ("now", "current_timestamp", "localtimestamp")
 _CALLS: Final[Mapping[str, tuple[str, ...]]] = {

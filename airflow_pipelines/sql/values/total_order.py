@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from airflow_pipelines.program.column_types import has_calendar_interval
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.types import has_calendar_interval
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 _PARAMETER = "__e{}"

@@ -12,9 +12,9 @@ from airflow_pipelines.connectors.definition import ConnectorDefinition, Guarant
 from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.registry import find_connector
 from airflow_pipelines.connectors.validation import validate
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.references import References
+from airflow_pipelines.rows.schema import RelationSchema
 
 SECRET = "hunter2-of-the-conformance-suite"
 

@@ -24,8 +24,6 @@ from airflow_pipelines.connectors.base import (
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputDefinition, PipelineReference
 from airflow_pipelines.connectors.opening import open_input
-from airflow_pipelines.engine.changes import OP, Op
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.host import backoff
 from airflow_pipelines.host.connector_input import ConnectorInput
 from airflow_pipelines.host.inputs import InputEndpoint
@@ -33,6 +31,8 @@ from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.references import NO_REFERENCES, References
+from airflow_pipelines.rows.changes import OP, Op
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.conformance.declarations import check_definition, check_references, check_refusals, definition_of
 from tests.connectors.relations import col, relation
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from airflow_pipelines.connectors.formats import columns
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import NoColumns, col, relation
 from tests.tiers import examples
 

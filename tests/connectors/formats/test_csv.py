@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from airflow_pipelines.connectors.formats import csv
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.parsed import Parsed
-from airflow_pipelines.engine.changes import OP
+from airflow_pipelines.rows.changes import OP
 from tests.connectors.relations import GRADES, NESTED, NoColumns, col, relation, rows
 
 

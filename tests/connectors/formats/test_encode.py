@@ -16,8 +16,8 @@ from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.connectors.formats.csv import CsvParser
 from airflow_pipelines.connectors.formats.encode import encode_csv, encode_rows
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import col, relation
 from tests.tiers import examples
 

@@ -13,8 +13,8 @@ import pytest
 from airflow_pipelines.connectors.formats.delta import JsonChanges
 from airflow_pipelines.connectors.formats.flavors import BinaryForm, JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.engine.changes import OP
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.changes import OP
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import col, relation, rows
 
 TABLE = relation(

@@ -13,9 +13,9 @@ import pytest
 from airflow_pipelines.connectors.formats.flavors import JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.parsed import Parsed
-from airflow_pipelines.engine.changes import GIVEN, OP, Op
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.changes import GIVEN, OP, Op
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import GRADES, NESTED, SCALARS, col, relation, rows
 
 

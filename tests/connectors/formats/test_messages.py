@@ -16,8 +16,8 @@ from airflow_pipelines.connectors.formats.messages import Messages, ParsedMessag
 from airflow_pipelines.connectors.formats.parquet import parquet_parser
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
 from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
-from airflow_pipelines.engine.changes import OP
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import OP
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import col, relation
 
 TABLE = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"))

@@ -14,9 +14,9 @@ import pytest
 
 from airflow_pipelines.connectors.formats.parquet import parquet_parser
 from airflow_pipelines.connectors.formats.parsed import Parsed
-from airflow_pipelines.engine.changes import OP
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.changes import OP
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import GRADES, NESTED, col, relation, rows
 
 

@@ -22,9 +22,9 @@ from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Inpu
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.connectors.transports.files import file_set_input, readers, store
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import GRADES, col, relation
 
 TWO_ROWS = pa.table({"student_id": [1, 2]})

@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorFailu
 from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.connectors.transports import pipeline_input
 from airflow_pipelines.connectors.transports.pipeline_input import PipelineInput, PipelineInputOptions
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.contexts import input_context
 from tests.connectors.relations import NESTED, SCALARS, col, relation
 from tests.connectors.services import KEY, FollowedView

@@ -20,11 +20,10 @@ from airflow_pipelines.connectors.transports.stream_source import StreamSource, 
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.datastream import WatermarkStrategy
 from airflow_pipelines.datastream.connectors import NumberSequenceSource
-from airflow_pipelines.engine.changes import OP
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.changes import OP
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.reading.client import ReadingProcess
 from airflow_pipelines.streams.worker.messages import FeedKind

@@ -14,10 +14,11 @@ import pytest
 
 from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.changes import Op, TableChanges
 from tests.engine.programs import Running
 from tests.engine.random_changes import comparable, multiset
 
@@ -186,7 +187,7 @@ class Answers:
         for name, rows in self.tables.items():
             schema = self.running.program.schemas[name]
             columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(schema.arrow)]
-            frame = self.session.createDataFrame(pa.table(columns, names=schema.arrow.names), schema.spark)
+            frame = self.session.createDataFrame(pa.table(columns, names=schema.arrow.names), spark_schema(schema))
             frame.createOrReplaceTempView(quote(name))
         for name, query in self.queries.items():
             kept = _view(self.running.circuit, name)
@@ -194,7 +195,7 @@ class Answers:
             asked = run_adhoc(self.running.circuit, query).frame
             assert asked is not None
             assert multiset(tuple(row) for row in asked.collect()) == kept, (name, "ad hoc")
-            schema = self.running.program.schemas[name].spark
+            schema = spark_schema(self.running.program.schemas[name])
             kinds = [field.dataType.simpleString() for field in schema.fields]
             assert [field.dataType.simpleString() for field in asked.schema.fields] == kinds, (name, "types")
             if name in REFERENCES:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.rows.changes import Op
 from tests.engine.programs import Running
 
 if TYPE_CHECKING:

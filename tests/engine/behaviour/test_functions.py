@@ -10,10 +10,10 @@ import pytest
 
 from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.changes import Op
 from tests.engine.programs import Running
 
 if TYPE_CHECKING:

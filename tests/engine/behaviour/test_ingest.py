@@ -22,10 +22,11 @@ from airflow_pipelines.connectors.http import parse_ingress
 from airflow_pipelines.engine.arrow import arrow_schema, row_keys
 from airflow_pipelines.engine.batch import WEIGHT, weighted
 from airflow_pipelines.engine.normalise import Normaliser
-from airflow_pipelines.engine.schema import RelationSchema, arrow_type
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.values.required import missing_part
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.relations import Table
+from airflow_pipelines.rows.schema import Column, RelationSchema, arrow_type
+from airflow_pipelines.rows.types import ColumnType
 from tests.engine import ingested
 from tests.tiers import examples
 
@@ -121,7 +122,7 @@ class Stored:
 
     def _lookup(self, wanted: Any, names: Sequence[str]) -> Any:
         keys = set(row_keys(wanted.select(names)))
-        schema = arrow_schema(weighted(self.schema.spark))
+        schema = arrow_schema(weighted(spark_schema(self.schema)))
         plain = pa.Table.from_pylist([{**row, WEIGHT: 1} for row in self.rows], schema=schema)
         stored = pa.table([_as_spark_writes(column.combine_chunks()) for column in plain.columns], schema=schema)
         return stored.filter(pa.array([key in keys for key in row_keys(stored.select(names))], pa.bool_()))

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.operators import recursive
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS, SparkSessions
+from airflow_pipelines.rows.changes import Op
 from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running, emitted
 from tests.engine.sizes import SIZES

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.changes import Op, TableChanges
 from tests.engine.programs import Running
 from tests.engine.sizes import SIZES
 
@@ -101,7 +102,7 @@ class Oracle:
             schema = self.program.schemas[name]
             columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(schema.arrow)]
             table = pa.table(columns, names=schema.arrow.names)
-            self.session.createDataFrame(table, schema.spark).createOrReplaceTempView(quote(name))
+            self.session.createDataFrame(table, spark_schema(schema)).createOrReplaceTempView(quote(name))
         as_text = "TO_JSON(STRUCT(*), MAP('ignoreNullFields', 'false'))"
         queries = [f"SELECT '{name}', {as_text} FROM ({self.program.plans[name].query})" for name in QUERIES]
         found: dict[str, Rows] = {name: Counter() for name in QUERIES}

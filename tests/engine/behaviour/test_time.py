@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.rows.changes import Op, TableChanges
 from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running, emitted
 

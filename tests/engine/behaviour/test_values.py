@@ -15,13 +15,14 @@ import pytest
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.rows.changes import Op
 from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable
 from tests.engine.sizes import SIZES
@@ -63,7 +64,7 @@ class Checked(Running):
         for name, rows in self.contents.items():
             arrow = self.program.schemas[name].arrow
             columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(arrow)]
-            schema = self.program.schemas[name].spark
+            schema = spark_schema(self.program.schemas[name])
             self.session.createDataFrame(pa.table(columns, names=arrow.names), schema).createOrReplaceTempView(name)
         for name, plan in self.program.plans.items():
             table = self.session.sql(plan.query).toArrow().rename_columns([column for column, _ in plan.columns])

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.time.lateness import Bounds, LateColumn, late_rows
 from tests.connectors.relations import col, relation
 
@@ -31,7 +32,7 @@ class Waterline:
     def advanced(self, *values: Any) -> str | None:
         """Return the waterline after a step with these values."""
         rows = self._rows(*values)
-        delta = Batch.in_memory(weighted(self._schema.spark), rows.append_column(WEIGHT, pa.array([1] * rows.num_rows)))
+        delta = Batch.in_memory(weighted(spark_schema(self._schema)), rows.append_column(WEIGHT, pa.array([1] * rows.num_rows)))
         self._waterlines = self._bounds.advanced(self._waterlines, {"t": delta})
         waterline: str | None = self._waterlines.get("t", {}).get("x")
         return waterline

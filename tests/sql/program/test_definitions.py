@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.program.column_types import ColumnType, decimal
 from airflow_pipelines.program.diff import compare
 from airflow_pipelines.program.functions import FunctionKind
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.types import ColumnType, decimal
 from airflow_pipelines.sql.program.fingerprint import fingerprint
 from airflow_pipelines.sql.program.parser import parse_program
 

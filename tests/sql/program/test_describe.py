@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.program.describe import program_info
 from airflow_pipelines.sql.program.parser import parse_program
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
 from airflow_pipelines.program.fingerprints import Fingerprints, program_hash
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.program.fingerprint import fingerprint
 from airflow_pipelines.sql.program.parser import parse_program
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.program.column_types import decimal
 from airflow_pipelines.program.definitions import Definitions
+from airflow_pipelines.rows.types import decimal
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.syntax.edits import Edited
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.values.clock_defaults import is_the_time
 
 

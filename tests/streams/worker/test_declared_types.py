@@ -7,8 +7,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.schema import arrow_type
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.schema import arrow_type
+from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.streams.worker.columns import MisfitError, column_of
 from airflow_pipelines.streams.worker.declared_types import DECLARED, stored_by
 

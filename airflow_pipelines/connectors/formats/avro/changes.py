@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.formats.avro.schemas import Record, as_record,
 from airflow_pipelines.connectors.formats.failures import FormatFailure
 from airflow_pipelines.connectors.formats.registered.changes import RegisteredChanges
 from airflow_pipelines.connectors.formats.registered.registry import RegisteredSchema, SchemaRegistry
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 @dataclass(frozen=True, slots=True)

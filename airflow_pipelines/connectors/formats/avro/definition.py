@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.formats.messages import MessageEncoder, Messag
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.formats.registered.options import check_messages_written, check_read, check_written
 from airflow_pipelines.connectors.formats.tables import TableFileParser
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 if TYPE_CHECKING:
     from airflow_pipelines.connectors.formats.registered.messages import RegisteredMessages

@@ -28,8 +28,8 @@ from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.registered.messages import HEADER, MessageSchema, RegisteredMessages, schema_number
 from airflow_pipelines.connectors.formats.registered.registry import KnownSchemas, RegisteredSchema, SchemaRegistry
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 class AvroSchema:

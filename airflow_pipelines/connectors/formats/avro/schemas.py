@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.connectors.formats.avro.rows import Schema
 from airflow_pipelines.connectors.formats.failures import FormatFailure
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import ColumnType
 
 Record: TypeAlias = Callable[[Any], Any]
 """Makes of a value, as Arrow gives it to Python, what a record holds. It never gets None."""
@@ -70,10 +70,10 @@ def as_record(kind: ColumnType) -> Record | None:
         return _map(as_record(kind.value))
     if kind.fields is not None:
         return _struct([(name, as_record(inner)) for name, inner in kind.fields])
-    if kind.name == "TIMESTAMP":
+    if kind.is_timestamp and not kind.has_time_zone:
         # fastavro takes a time without a zone for one of the machine's.
         return lambda moment: moment.replace(tzinfo=dt.UTC)
-    return variant.to_json if kind.name == "VARIANT" else None
+    return variant.to_json if kind.is_variant else None
 
 
 def _field(name: str, kind: ColumnType, path: str, where: str) -> Schema:
@@ -94,14 +94,14 @@ def _schema(kind: ColumnType, path: str, where: str) -> Schema:
     if kind.component is not None:
         return {"type": "array", "items": _member(kind.component, path, where)}
     if kind.key is not None and kind.value is not None:
-        if kind.key.name not in ("VARCHAR", "CHAR"):
+        if not kind.key.is_text:
             raise FormatFailure(f"{where} is a map whose keys are no texts, as those of Avro are; make it an array in the view")
         return {"type": "map", "values": _member(kind.value, path, where)}
     if kind.fields is not None:
         fields = [_field(name, inner, f"{path}_{name}", f"{where}, field {name!r}") for name, inner in kind.fields]
         # A name may be there once in a schema, so it is made of the way to it.
         return {"type": "record", "name": path, "fields": fields}
-    if kind.name == "DECIMAL":
+    if kind.is_decimal:
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision or 38, "scale": kind.scale or 0}
     # Intervals come as texts.
     return "string" if kind.is_interval else _SIMPLE[kind.name]

@@ -22,8 +22,8 @@ from airflow_pipelines.connectors.formats.protobuf.schemas import row_file
 from airflow_pipelines.connectors.formats.protobuf.types import UnknownTypeError, indexes_of, is_well_known, pool_of, type_of
 from airflow_pipelines.connectors.formats.registered.changes import RegisteredChanges
 from airflow_pipelines.connectors.formats.registered.registry import Reference, RegisteredSchema, SchemaRegistry
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
 from airflow_pipelines.connectors.formats.registered.options import check_messages_written, check_read, check_written
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 if TYPE_CHECKING:
     from airflow_pipelines.connectors.formats.registered.messages import RegisteredMessages

@@ -13,14 +13,13 @@ from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.connectors.formats.failures import FormatFailure
 from airflow_pipelines.connectors.formats.protobuf.rows import is_map, is_wrapped
 from airflow_pipelines.connectors.formats.protobuf.well_known import WELL_KNOWN
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import BINARIES, FLOATS, INTEGERS, TEXTS, ColumnType
 
 Fill: TypeAlias = Callable[[Any, Any], None]
 """Writes a value that is not NULL, as Arrow gives it to Python, into a message."""
 
-_INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"})
-_NUMBERS: Final = _INTEGERS | {"REAL", "DOUBLE"}
-_TEXTS: Final = frozenset({"VARCHAR", "CHAR", "UUID", "VARIANT", "NULL"})
+_NUMBERS: Final = INTEGERS | FLOATS
+_TEXTS: Final = TEXTS | {"UUID", "VARIANT", "NULL"}
 _OF_INTEGERS: Final = (
     FieldDescriptor.TYPE_INT32,
     FieldDescriptor.TYPE_SINT32,
@@ -34,13 +33,13 @@ _OF_INTEGERS: Final = (
     FieldDescriptor.TYPE_FIXED64,
 )
 _TAKEN: Final[Mapping[int, Set[str]]] = {
-    **dict.fromkeys(_OF_INTEGERS, _INTEGERS),
+    **dict.fromkeys(_OF_INTEGERS, INTEGERS),
     FieldDescriptor.TYPE_BOOL: frozenset({"BOOLEAN"}),
     FieldDescriptor.TYPE_FLOAT: _NUMBERS,
     FieldDescriptor.TYPE_DOUBLE: _NUMBERS,
     FieldDescriptor.TYPE_STRING: _TEXTS,
-    FieldDescriptor.TYPE_BYTES: frozenset({"BINARY", "VARBINARY"}),
-    FieldDescriptor.TYPE_ENUM: _INTEGERS | {"VARCHAR", "CHAR"},
+    FieldDescriptor.TYPE_BYTES: BINARIES,
+    FieldDescriptor.TYPE_ENUM: INTEGERS | TEXTS,
 }
 """Which columns a field that is no message takes."""
 
@@ -147,9 +146,9 @@ def _item(field: FieldDescriptor, column: ColumnType, where: str) -> _Item:
         raise _refused(field, column, where)
     if field.enum_type is not None:
         return _Item(plain=_enum(field.enum_type))
-    if column.name == "VARIANT":
+    if column.is_variant:
         return _Item(plain=variant.to_json)
-    if column.name == "UBIGINT":
+    if column.is_integer and not column.fits_long:
         return _Item(plain=_whole)
     return _Item(plain=_as_it_is)
 

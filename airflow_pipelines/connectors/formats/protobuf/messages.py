@@ -22,9 +22,9 @@ from airflow_pipelines.connectors.formats.protobuf.rows import ProtobufRows, Typ
 from airflow_pipelines.connectors.formats.protobuf.types import type_of
 from airflow_pipelines.connectors.formats.registered.messages import HEADER, MessageSchema, RegisteredMessages, schema_number
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 
 _ROWS: Final = ("before", "after")
 _AS_THEY_ARE: Final = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE})

@@ -9,10 +9,9 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from airflow_pipelines.connectors.formats.numbers import INTEGER_RANGES
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.protobuf.well_known import WELL_KNOWN
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 
 Read: TypeAlias = Callable[[Any], Any]
 """Gives a value of what a message holds."""
@@ -126,7 +125,7 @@ def _value(field: FieldDescriptor, column: ColumnType | None, within: tuple[str,
 
 
 def _enum(kind: EnumDescriptor, column: ColumnType | None) -> tuple[pa.DataType, Read | None]:
-    if column is not None and column.name in INTEGER_RANGES:
+    if column is not None and column.is_integer:
         return pa.int32(), None
     names = {number: value.name for number, value in kind.values_by_number.items()}
     # A number may be newer than the schema.

@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from airflow_pipelines.connectors.formats.failures import FormatFailure
 from airflow_pipelines.connectors.formats.protobuf.types import DECIMAL_FILE
 from airflow_pipelines.connectors.formats.registered.options import NAME
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import BINARIES, FLOATS, ColumnType
 
 _NAME: Final = re.compile(f"^{NAME}$")
 _SCALARS: Final[Mapping[str, FieldDescriptorProto.Type.ValueType]] = {
@@ -42,7 +42,7 @@ _MESSAGES: Final[Mapping[str, tuple[str, str]]] = {
     "TIMESTAMP_TZ": (".google.protobuf.Timestamp", "google/protobuf/timestamp.proto"),
 }
 """By type of a column the type of messages that stands for it, and its file."""
-_KEYS: Final = _SCALARS.keys() - {"REAL", "DOUBLE", "VARIANT", "NULL", "BINARY", "VARBINARY"}
+_KEYS: Final = _SCALARS.keys() - (FLOATS | BINARIES | {"VARIANT", "NULL"})
 WRAPPED: Final = "items"
 """The field of a message that stands for an array or a map, where Protobuf has no array or map."""
 

@@ -14,6 +14,7 @@ from google.protobuf import json_format
 
 from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
+from airflow_pipelines.rows.types import BINARIES, FLOATS, INTEGERS, TEXTS, TIMESTAMPS
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FIRST_S: Final = -62_135_596_800
@@ -131,12 +132,8 @@ def _write_value(message: Any, value: Any) -> None:
     message.value = int(value) if isinstance(value, Decimal) else value
 
 
-_INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"})
-_FLOATS: Final = frozenset({"REAL", "DOUBLE"})
-_TEXTS: Final = frozenset({"VARCHAR", "CHAR", "UUID"})
-_BYTES: Final = frozenset({"BINARY", "VARBINARY"})
-_NUMBERS: Final = _INTEGERS | {"DECIMAL"}
-_MOMENTS: Final = frozenset({"TIMESTAMP", "TIMESTAMP_TZ"})
+_TEXTS: Final = TEXTS | {"UUID"}
+_NUMBERS: Final = INTEGERS | {"DECIMAL"}
 _JSON: Final = frozenset({"VARIANT", "VARCHAR"})
 
 
@@ -149,20 +146,20 @@ def _never(_: Any, value: Any) -> None:
 
 
 WELL_KNOWN: Final[Mapping[str, WellKnown]] = {
-    "google.protobuf.Timestamp": WellKnown(pa.timestamp("us", "UTC"), _read_timestamp, _write_timestamp, _MOMENTS),
+    "google.protobuf.Timestamp": WellKnown(pa.timestamp("us", "UTC"), _read_timestamp, _write_timestamp, TIMESTAMPS),
     "google.protobuf.Duration": WellKnown(pa.duration("us"), _read_duration, _never, frozenset()),
     "google.protobuf.Struct": WellKnown(pa.string(), _read_json, _write_json, _JSON),
     "google.protobuf.Value": WellKnown(pa.string(), _read_json, _write_json, _JSON),
     "google.protobuf.ListValue": WellKnown(pa.string(), _read_json, _write_json, _JSON),
     "google.protobuf.BoolValue": _wrapper(pa.bool_(), frozenset({"BOOLEAN"})),
-    "google.protobuf.Int32Value": _wrapper(pa.int32(), _INTEGERS),
-    "google.protobuf.Int64Value": _wrapper(pa.int64(), _INTEGERS),
-    "google.protobuf.UInt32Value": _wrapper(pa.uint32(), _INTEGERS),
-    "google.protobuf.UInt64Value": _wrapper(pa.uint64(), _INTEGERS),
-    "google.protobuf.FloatValue": _wrapper(pa.float32(), _FLOATS),
-    "google.protobuf.DoubleValue": _wrapper(pa.float64(), _FLOATS),
+    "google.protobuf.Int32Value": _wrapper(pa.int32(), INTEGERS),
+    "google.protobuf.Int64Value": _wrapper(pa.int64(), INTEGERS),
+    "google.protobuf.UInt32Value": _wrapper(pa.uint32(), INTEGERS),
+    "google.protobuf.UInt64Value": _wrapper(pa.uint64(), INTEGERS),
+    "google.protobuf.FloatValue": _wrapper(pa.float32(), FLOATS),
+    "google.protobuf.DoubleValue": _wrapper(pa.float64(), FLOATS),
     "google.protobuf.StringValue": _wrapper(pa.string(), _TEXTS),
-    "google.protobuf.BytesValue": _wrapper(pa.binary(), _BYTES),
+    "google.protobuf.BytesValue": _wrapper(pa.binary(), BINARIES),
     "google.type.Date": WellKnown(pa.date32(), _read_date, _write_date, frozenset({"DATE"})),
     "google.type.TimeOfDay": WellKnown(pa.time64("us"), _read_time, _write_time, frozenset({"TIME"})),
     "google.type.Decimal": WellKnown(pa.string(), _read_value, _write_decimal_text, _NUMBERS),

@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.messages import NO_PAYLOAD, Messages, ParsedMessages
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.tables import TableParser
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 HEADER: Final = 5
 """So many bytes are a zero and the number of a schema."""

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.flavors import PANDAS_FORMS
-from airflow_pipelines.connectors.formats.numbers import INTEGER_RANGES
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import json_converter
 from airflow_pipelines.connectors.transports.datagen.draws import FloatingNumbers, WholeNumbers
@@ -29,8 +28,8 @@ from airflow_pipelines.connectors.transports.datagen.scalars import (
     UuidsOfNumbers,
 )
 from airflow_pipelines.connectors.transports.datagen.texts import FakedTexts, NumberTexts, RandomTexts
-from airflow_pipelines.engine.schema import arrow_type
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.schema import arrow_type
+from airflow_pipelines.rows.types import INTEGER_BOUNDS, ColumnType
 
 _Bound = TypeVar("_Bound", int, float)
 
@@ -62,8 +61,7 @@ def maker_of(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> 
 
 
 def _maker(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> Maker:
-    name = kind.name
-    if options.strategy.is_for_strings and name not in {"VARCHAR", "CHAR", "VARIANT"}:
+    if options.strategy.is_for_strings and not (kind.is_text or kind.is_variant):
         raise PlanProblem(f"{where}: strategy {options.strategy.value!r} makes strings, but the type is {kind}")
     if kind.component is not None:
         elements = maker_of(kind.component, options.value or FieldOptions(), f"{where}, 'value'", seed)
@@ -78,29 +76,28 @@ def _maker(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> Ma
             maker_of(each, given.get(field, FieldOptions()), f"{where}, field {field!r}", seed) for field, each in kind.fields
         )
         return Structs(tuple(makers), arrow_type(kind))
-    if name in {"VARCHAR", "CHAR"}:
+    if kind.is_text:
         return _texts(kind, options, where, seed)
-    if name in {"BINARY", "VARBINARY"}:
+    if kind.is_binary:
         return _binaries(kind, options, where, seed)
-    if name == "VARIANT":
+    if kind.is_variant:
         contents = ColumnType("VARCHAR" if options.strategy.is_for_strings else _variant_number(options))
         return Variants(_maker(contents, options, where, seed), arrow_type(kind))
     return _scalar(kind, options, where)
 
 
 def _scalar(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
-    name = kind.name
-    if name == "BOOLEAN":
+    if kind.is_boolean:
         return Booleans(WholeNumbers(0, 2, options.strategy, exponent=options.e))
-    if name == "UUID":
+    if kind.is_uuid:
         if options.strategy is Strategy.UNIFORM:
             return RandomUuids()
-        return UuidsOfNumbers(_numbers(options, (0, INTEGER_RANGES["BIGINT"][1] + 1), int, where))
-    if name in {"REAL", "DOUBLE"}:
+        return UuidsOfNumbers(_numbers(options, (0, INTEGER_BOUNDS["BIGINT"][1] + 1), int, where))
+    if kind.is_floating:
         return _floats(kind, options, where)
-    if name == "DECIMAL" or name in INTEGER_RANGES:
+    if kind.is_decimal or kind.is_integer:
         return _exact(kind, options, where)
-    if name == "NULL":
+    if kind.is_null:
         return Nothing(arrow_type(kind))
     return _times(kind, options, where)
 
@@ -144,8 +141,8 @@ def _one_of(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
 
 def _moment(kind: ColumnType, value: Any) -> Any:
     """A value that is written as a number: dates, times and timestamps are days or milliseconds from zero."""
-    if kind.name in {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_TZ"}:
-        return dt.date(1970, 1, 1) + dt.timedelta(days=value) if kind.name == "DATE" else json_converter(kind, PANDAS_FORMS)(value)
+    if kind.is_temporal:
+        return dt.date(1970, 1, 1) + dt.timedelta(days=value) if kind.is_date else json_converter(kind, PANDAS_FORMS)(value)
     return json_converter(kind)(_exactly(value))
 
 
@@ -177,7 +174,7 @@ def _texts(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> Ma
 def _binaries(kind: ColumnType, options: FieldOptions, where: str, seed: int) -> Maker:
     elements = maker_of(ColumnType("UTINYINT", False), options.value or FieldOptions(), f"{where}, 'value'", seed)
     lengths = _lengths(options, _LENGTHS, kind.precision, where)
-    return Binaries(lengths, elements, (kind.precision or 0) if kind.name == "BINARY" else 0)
+    return Binaries(lengths, elements, (kind.precision or 0) if kind.is_padded else 0)
 
 
 def _lengths(options: FieldOptions, default: tuple[int, int], longest: int | None, where: str) -> WholeNumbers:
@@ -194,8 +191,8 @@ def _lengths(options: FieldOptions, default: tuple[int, int], longest: int | Non
 def _exact(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
     """Integers and decimals."""
     stored = arrow_type(kind)
-    if kind.name in INTEGER_RANGES:
-        least, most = INTEGER_RANGES[kind.name]
+    if kind.is_integer:
+        least, most = kind.bounds
         scale = 0
     else:
         scale = kind.scale or 0
@@ -250,10 +247,10 @@ def _times(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
         if not isinstance(value, str):
             return int(value)
         stored = pa.scalar(read(value), arrow_type(kind))
-        return int(stored.cast(pa.int32() if kind.name == "DATE" else pa.int64()).as_py()) // unit
+        return int(stored.cast(pa.int32() if kind.is_date else pa.int64()).as_py()) // unit
 
     numbers = _numbers(options, default, units, where)
-    if kind.name == "TIME" and (numbers.start < 0 or numbers.end > _DAY_MS):
+    if kind.is_time and (numbers.start < 0 or numbers.end > _DAY_MS):
         raise PlanProblem(f"{where}: 'range' {list(options.range or ())} goes beyond a day")
     return Times(numbers, arrow_type(kind), unit)
 

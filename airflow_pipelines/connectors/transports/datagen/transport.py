@@ -18,9 +18,9 @@ from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
 from airflow_pipelines.connectors.transports.datagen.plans import Plan, plans_for, size_in_bytes
-from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.schema import RelationSchema
 
 _CATCHES_UP_S = 1.0
 """A plan that has fallen behind its rate by more than this goes on from now, instead of making up for all of it."""

@@ -39,8 +39,8 @@ from airflow_pipelines.connectors.transports.delta_table.row_condition import (
     split_conditions,
 )
 from airflow_pipelines.connectors.transports.delta_table.source_table import SourceTable
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 from airflow_pipelines.sql.conditions import (
     ConditionProblem,
     Expression,

@@ -10,7 +10,7 @@ from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table.row_condition import check_syntax
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.connectors.transports.lake.moments import Moment
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.sql.conditions import ConditionProblem, read_order
 
 _CONDITIONS = ("filter", "snapshot_filter", "cdc_delete_filter")

@@ -32,8 +32,8 @@ from airflow_pipelines.connectors.transports.delta_table.trial import TrialTable
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.connectors.transports.lake.output_options import Beginning, Contents
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.rows.schema import RelationSchema
 
 logger = logging.getLogger(__name__)
 

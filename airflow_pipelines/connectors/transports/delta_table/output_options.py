@@ -12,7 +12,7 @@ from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem, table_schema
 from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 OP_COLUMN: Final = "__feldera_op"
 TS_COLUMN: Final = "__feldera_ts"

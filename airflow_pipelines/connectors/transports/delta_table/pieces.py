@@ -14,7 +14,7 @@ import pyarrow.fs as pafs
 
 from airflow_pipelines.connectors.transports.delta_table.log import Commit, FileAction
 from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition
-from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.sql.conditions import Expression
 
 CHANGE_TYPE: Final = "_change_type"

@@ -23,7 +23,7 @@ from airflow_pipelines.connectors.transports.lake.readable_texts import check_te
 from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
 
 logger = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from airflow_pipelines.connectors.transports.files.listing import Found, Listing
 from airflow_pipelines.connectors.transports.files.progress import Progress
 from airflow_pipelines.connectors.transports.files.readers import FileReader, Growth, TextReader, check_size
 from airflow_pipelines.connectors.transports.files.store import FileStore
-from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.changes import TableChanges
 
 _POLL_S: Final = 0.2
 _REMOTE_POLL_S: Final = 2.0

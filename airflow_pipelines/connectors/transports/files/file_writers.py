@@ -18,7 +18,7 @@ from airflow_pipelines.connectors.left_out import LeftOutRows, parts_that_fit, p
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 OP_COLUMN: Final = "__op"
 """The column of a Parquet file that says what a change does: ``i``, ``d`` or, for the new row of an update by an index, ``u``."""

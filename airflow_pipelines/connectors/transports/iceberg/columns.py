@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
 
 _SMALL = (pa.int8(), pa.int16())
 
@@ -45,7 +45,7 @@ def as_iceberg(rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> 
     arrays = []
     for column, values, field in zip(columns, texts.columns, schema, strict=True):
         # Times of the day within other values are texts, as in Delta tables.
-        given = rows.column(column.name) if column.type.name == "TIME" else values
+        given = rows.column(column.name) if column.type.is_time else values
         values = given if given.type == field.type else given.cast(field.type)
         _check(values, field)
         arrays.append(values)
@@ -73,7 +73,7 @@ def plain_uuids(rows: pa.Table) -> pa.Table:
 
 
 def _type(kind: pa.DataType, column: Column) -> pa.DataType:
-    if column.type.name == "TIME":
+    if column.type.is_time:
         return pa.time64("us")
     return _wide(kind)
 

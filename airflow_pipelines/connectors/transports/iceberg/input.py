@@ -29,8 +29,8 @@ from airflow_pipelines.connectors.transports.iceberg.pieces import (
     snapshots_after,
 )
 from airflow_pipelines.connectors.transports.iceberg.tables import open_catalog, table_access, table_of_metadata
-from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.changes import OP, Op, TableChanges
 
 _POLL_S: Final = 1.0
 _MAX_KEPT_ERRORS: Final = 100

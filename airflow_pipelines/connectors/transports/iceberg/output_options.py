@@ -11,7 +11,7 @@ from airflow_pipelines.connectors.transports.iceberg.catalog_options import Iceb
 from airflow_pipelines.connectors.transports.iceberg.columns import iceberg_schema
 from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem
 from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 class IcebergOutputOptions(IcebergOptions, TableOutputOptions):

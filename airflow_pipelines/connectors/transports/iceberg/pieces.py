@@ -15,7 +15,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.iceberg.field_names import FieldNames
-from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.rows.changes import Op
 
 ALL_ROWS: Final[BooleanExpression] = AlwaysTrue()
 

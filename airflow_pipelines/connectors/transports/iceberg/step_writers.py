@@ -21,7 +21,7 @@ from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.updates import equal_neighbours
 from airflow_pipelines.engine.arrow import WEIGHT
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
 
 _PART_BYTES: Final = 128 << 20
 _FEW: Final = 100

@@ -18,8 +18,8 @@ from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.registry import find_format
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition, Headers
 from airflow_pipelines.connectors.transports.kafka.records import Malformed, RecordReader, Rows
-from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.schema import RelationSchema
 
 _PACKAGE: Final = Path(__file__).parents[3]
 _NO_TIMESTAMP: Final = (0, -1)

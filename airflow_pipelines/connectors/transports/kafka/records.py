@@ -10,7 +10,7 @@ from airflow_pipelines.connectors.formats.messages import MessageParser, Message
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition, headers_of
 from airflow_pipelines.connectors.transports.kafka.metadata import RecordMetadata
 from airflow_pipelines.connectors.transports.kafka.record import Record
-from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.rows.changes import TableChanges
 
 _MAX_KEPT_ERRORS: Final = 100
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.connectors.formats.encode import json_texts
-from airflow_pipelines.engine.schema import arrow_type
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column, arrow_type
+from airflow_pipelines.rows.types import ColumnType
 
-_AS_TEXT: Final = frozenset({"TIME", "VARIANT"})
 """Types that such tables do not have, or that not all of their readers know."""
 
 
@@ -38,9 +35,9 @@ def table_schema(columns: Sequence[Column]) -> pa.Schema:
 
 
 def _type(kind: ColumnType, column: str) -> pa.DataType:
-    if kind.name == "NULL":
+    if kind.is_null:
         raise ColumnProblem(f"column {column!r} is always NULL and has no type; give it one with CAST(NULL AS ...)")
-    if kind.name in _AS_TEXT or kind.is_interval:
+    if kind.is_time or kind.is_variant or kind.is_interval:
         return pa.string()
     if kind.component is not None:
         return pa.list_(pa.field("element", _type(kind.component, column)))
@@ -69,18 +66,15 @@ def _column(values: pa.ChunkedArray, kind: ColumnType, wanted: pa.DataType) -> p
 
 
 def _has_texts(kind: ColumnType) -> bool:
-    if kind.name in _AS_TEXT:
-        return True
-    inner = [each for each in (kind.component, kind.key, kind.value) if each is not None]
-    return any(map(_has_texts, [*inner, *(each for _, each in kind.fields or ())]))
+    return kind.is_time or kind.is_variant or any(map(_has_texts, kind.parts))
 
 
 def _array(array: pa.Array, kind: ColumnType, wanted: pa.DataType) -> pa.Array:
     if not _has_texts(kind):
         return array if array.type == wanted else array.cast(wanted)
-    if kind.name == "TIME":
+    if kind.is_time:
         return array.cast(pa.time64("us")).cast(pa.string())
-    if kind.name == "VARIANT":
+    if kind.is_variant:
         texts = json_texts(pa.chunked_array([array]))
         return pa.array([text if valid else None for text, valid in zip(texts, array.is_valid().to_pylist(), strict=True)], wanted)
     # A slice of an array still has all of the values, and its validity begins anywhere.

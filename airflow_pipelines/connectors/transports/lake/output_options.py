@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column
 
 
 class Beginning(Enum):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from airflow_pipelines.connectors.formats.columns import SUPPORTED, NotPlain, from_text
+from airflow_pipelines.connectors.formats.columns import NotPlain, can_read, from_text
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
@@ -17,15 +17,14 @@ from airflow_pipelines.connectors.transports.postgresql.names import quoted
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn, mapped_columns
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema, arrow_type
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema, arrow_type
+from airflow_pipelines.rows.types import SIGNED_INTEGERS, ColumnType
 
 _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 ColumnReader: TypeAlias = Callable[[pa.ChunkedArray], "pa.ChunkedArray | None"]
-_INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _AS_THEY_ARE: Final[Mapping[str, frozenset[str]]] = {
-    **dict.fromkeys(("int2", "int4", "int8"), _INTEGERS),
+    **dict.fromkeys(("int2", "int4", "int8"), SIGNED_INTEGERS),
     "float4": frozenset({"REAL"}),
     "float8": frozenset({"DOUBLE"}),
     "bool": frozenset({"BOOLEAN"}),
@@ -116,7 +115,7 @@ def _selected(mapped: MappedColumn) -> str:
 
 def _comes_as_it_is(mapped: MappedColumn) -> bool:
     kind = mapped.column.type
-    return kind.name in _AS_THEY_ARE.get(mapped.source.name, ()) and (kind.name != "VARCHAR" or kind.precision is None)
+    return kind.name in _AS_THEY_ARE.get(mapped.source.name, ()) and (not kind.is_text or kind.precision is None)
 
 
 def _reader_of(mapped: MappedColumn) -> ColumnReader:
@@ -129,11 +128,11 @@ def text_reader(mapped: MappedColumn) -> ColumnReader:
     :param mapped: the column
     """
     kind, shape = mapped.column.type, mapped.source.shape
-    if shape in {Shape.ARRAY, Shape.COMPOSITE, Shape.JSON, Shape.BYTES} and kind.name not in {"VARCHAR", "CHAR"}:
+    if shape in {Shape.ARRAY, Shape.COMPOSITE, Shape.JSON, Shape.BYTES} and not kind.is_text:
         return lambda _: None
 
     def read(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        if shape is Shape.TIMESTAMP and kind.name in {"TIMESTAMP", "TIMESTAMP_TZ"}:
+        if shape is Shape.TIMESTAMP and kind.is_timestamp:
             # The session's time zone is UTC.
             texts = pc.replace_substring_regex(texts, r"\+00$", "")
         if shape is Shape.BOOLEAN:
@@ -144,7 +143,7 @@ def text_reader(mapped: MappedColumn) -> ColumnReader:
 
 
 def _plain(kind: ColumnType, texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    if kind.name not in SUPPORTED:
+    if not can_read(kind):
         return None
     try:
         return from_text(kind, texts, arrow_type(kind))
@@ -153,14 +152,11 @@ def _plain(kind: ColumnType, texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def _widened(values: pa.ChunkedArray, mapped: MappedColumn) -> pa.ChunkedArray | None:
-    wanted = _ARROW.get(mapped.column.type.name)
+    kind = mapped.column.type
     try:
-        return values if wanted is None or values.type == wanted else values.cast(wanted)
+        return values.cast(arrow_type(kind)) if kind.is_signed_integer else values
     except pa.ArrowInvalid:
         return None
-
-
-_ARROW: Final = {"TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "BIGINT": pa.int64()}
 
 
 def _texts(values: pa.ChunkedArray) -> list[Any]:

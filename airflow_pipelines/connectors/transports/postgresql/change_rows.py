@@ -14,8 +14,8 @@ from airflow_pipelines.connectors.transports.postgresql.pgoutput import Delete, 
 from airflow_pipelines.connectors.transports.postgresql.raw_changes import ChangedRow, Entry, RawChange, RowMapping, add_to
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import mapped_columns
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType
-from airflow_pipelines.engine.changes import Op, TableChanges
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import Op, TableChanges
+from airflow_pipelines.rows.schema import RelationSchema
 
 
 class ChangeRows:

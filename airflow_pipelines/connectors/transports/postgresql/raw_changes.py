@@ -15,8 +15,8 @@ from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.transports.postgresql.arrow_rows import text_reader
 from airflow_pipelines.connectors.transports.postgresql.pgoutput import Missing, TupleData
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn
-from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.schema import RelationSchema
 
 _FEW: Final = 50
 """Fewer rows are read faster one by one."""

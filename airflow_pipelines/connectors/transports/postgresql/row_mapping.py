@@ -12,8 +12,7 @@ from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType
 from airflow_pipelines.connectors.transports.postgresql.values import FromText, json_value
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column, RelationSchema
 
 
 @dataclass(frozen=True, slots=True)

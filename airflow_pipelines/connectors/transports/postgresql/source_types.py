@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import psycopg
 
-from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
+from airflow_pipelines.rows.types import BINARIES, NUMBERS, TEXTS, TIMESTAMPS, ColumnType
 
 
 class Shape(Enum):
@@ -31,20 +31,17 @@ class Shape(Enum):
     RANGE = "ranges"
 
 
-_INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", *UNSIGNED_MAXIMA})
-_NUMBERS: Final = _INTEGERS | {"DECIMAL", "REAL", "DOUBLE"}
-_TEXTS: Final = frozenset({"VARCHAR", "CHAR", "VARIANT"})
-_TIMESTAMPS: Final = frozenset({"TIMESTAMP", "TIMESTAMP_TZ"})
+_TEXTS: Final = TEXTS | {"VARIANT"}
 _FITTING: Final[Mapping[Shape, frozenset[str]]] = {
-    Shape.NUMBER: _NUMBERS | {"VARIANT"},
+    Shape.NUMBER: NUMBERS | {"VARIANT"},
     Shape.BOOLEAN: frozenset({"BOOLEAN", "VARIANT"}),
-    Shape.TEXT: _TEXTS | _TIMESTAMPS | {"DATE", "TIME", "UUID", "DECIMAL"},
-    Shape.DATE: _TEXTS | _TIMESTAMPS | {"DATE"},
+    Shape.TEXT: _TEXTS | TIMESTAMPS | {"DATE", "TIME", "UUID", "DECIMAL"},
+    Shape.DATE: _TEXTS | TIMESTAMPS | {"DATE"},
     Shape.TIME: _TEXTS | {"TIME"},
-    Shape.TIMESTAMP: _TEXTS | _TIMESTAMPS,
+    Shape.TIMESTAMP: _TEXTS | TIMESTAMPS,
     Shape.INTERVAL: _TEXTS,
     Shape.UUID: _TEXTS | {"UUID"},
-    Shape.BYTES: frozenset({"BINARY", "VARBINARY"}),
+    Shape.BYTES: BINARIES,
     Shape.OTHER: _TEXTS,
     Shape.RANGE: frozenset(),
 }
@@ -95,10 +92,10 @@ class SourceType:
         if self.shape is Shape.JSON or (self.shape is Shape.INTERVAL and kind.is_interval):
             return None
         if self.element is not None:
-            fits = kind.component is not None or kind.name == "VARIANT"
+            fits = kind.component is not None or kind.is_variant
             return self.element.problem(innermost(self.element, kind)) if fits else self._misfit(kind)
         if self.shape is Shape.COMPOSITE:
-            wanted = tuple((name, kind) for name, _ in self.fields) if kind.name == "VARIANT" else kind.fields
+            wanted = tuple((name, kind) for name, _ in self.fields) if kind.is_variant else kind.fields
             return self._misfit(kind) if wanted is None else self._problem_of_fields(wanted)
         return None if kind.name in _FITTING[self.shape] else self._misfit(kind)
 

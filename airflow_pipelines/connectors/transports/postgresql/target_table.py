@@ -11,9 +11,8 @@ import psycopg
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.postgresql.names import parts, quoted, quoting_hint
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType, SourceTypes
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.schema import Column, RelationSchema
+from airflow_pipelines.rows.types import BINARIES, TEXTS, TIMESTAMPS, ColumnType
 
 _TABLE: Final = """
 SELECT c.oid, n.nspname, c.relname, c.relkind::text
@@ -44,12 +43,12 @@ _SIZES: Final[Mapping[str, int]] = {"int2": 2, "int4": 4, "int8": 8}
 _WIDE: Final = frozenset({"numeric"})
 _TAKING: Final[Mapping[Shape, frozenset[str]]] = {
     Shape.BOOLEAN: frozenset({"BOOLEAN"}),
-    Shape.TEXT: frozenset({"VARCHAR", "CHAR", "UUID", "VARIANT", "MAP", "STRUCT", "ARRAY"}),
+    Shape.TEXT: TEXTS | {"UUID", "VARIANT", "MAP", "STRUCT", "ARRAY"},
     Shape.DATE: frozenset({"DATE"}),
     Shape.TIME: frozenset({"TIME"}),
-    Shape.TIMESTAMP: frozenset({"TIMESTAMP", "TIMESTAMP_TZ", "DATE"}),
+    Shape.TIMESTAMP: TIMESTAMPS | {"DATE"},
     Shape.UUID: frozenset({"UUID", "VARCHAR"}),
-    Shape.BYTES: frozenset({"BINARY", "VARBINARY"}),
+    Shape.BYTES: BINARIES,
     Shape.OTHER: frozenset({"VARCHAR"}),
 }
 
@@ -200,7 +199,7 @@ def takes(target: SourceType, kind: ColumnType) -> bool:
     :param kind: that of the relation's
     """
     if target.shape is Shape.JSON:
-        return kind.component is not None or kind.name in {"VARIANT", "MAP", "STRUCT", "VARCHAR"}
+        return bool(kind.parts) or kind.is_variant or (kind.is_text and not kind.is_padded)
     if target.element is not None:
         return kind.component is not None and takes(target.element, kind.component)
     if target.shape is Shape.NUMBER:

@@ -12,7 +12,7 @@ from airflow_pipelines.connectors.formats.numbers import NAMED_FLOATS
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.connectors.transports.postgresql.literals import Literal, array_elements, row_fields
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType, innermost
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 
 FromText: TypeAlias = Callable[[str], Any]
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -27,13 +27,13 @@ def json_value(source: SourceType, kind: ColumnType) -> FromText:
     :param source: the type in the database
     :param kind: the column's type
     """
-    if source.shape is Shape.JSON and kind.name in {"VARCHAR", "CHAR"}:
+    if source.shape is Shape.JSON and kind.is_text:
         return _as_it_is
     if source.element is not None:
         return _array(source.element, kind)
     match source.shape:
         case Shape.NUMBER:
-            return _float if kind.name in {"REAL", "DOUBLE"} else _number
+            return _float if kind.is_floating else _number
         case Shape.BOOLEAN:
             return _boolean
         case Shape.JSON:

@@ -9,9 +9,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from airflow_pipelines.program.column_types import has_calendar_interval
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.reasons import Reason
+from airflow_pipelines.rows.types import has_calendar_interval
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape

@@ -7,7 +7,7 @@ from dataclasses import replace
 from airflow_pipelines.program.messages import NOT_SUPPORTED
 from airflow_pipelines.program.names import INTERNAL_PREFIX, display
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.program.relations import DeclaredColumn
 from airflow_pipelines.program.source_text import twice
 from airflow_pipelines.sql.program.statements.parts import StatementParts
 from airflow_pipelines.sql.syntax.column_types import parse_type
@@ -17,7 +17,7 @@ from airflow_pipelines.sql.syntax.storage_clauses import take_collation, take_co
 _COLUMN_CONSTRAINTS = frozenset({"primary key", "foreign key", "references", "not", "null"})
 
 
-def read_column(parts: StatementParts) -> tuple[Column, Span | None]:
+def read_column(parts: StatementParts) -> tuple[DeclaredColumn, Span | None]:
     """Read one column, and the place at which it is said to be the primary key, if it is.
 
     :param parts: at the column's name
@@ -25,7 +25,7 @@ def read_column(parts: StatementParts) -> tuple[Column, Span | None]:
     """
     cursor = parts.cursor
     name = cursor.name("a column's name")
-    column = Column(name.text, parse_type(cursor), name.quoted, span=name.span)
+    column = DeclaredColumn(name.text, parse_type(cursor), name.quoted, span=name.span)
     key: Span | None = None
     while cursor.current is not None and cursor.peek() not in {",", ")"}:
         first = cursor.current
@@ -53,7 +53,7 @@ def read_column(parts: StatementParts) -> tuple[Column, Span | None]:
     return column, key
 
 
-def add_column(parts: StatementParts, columns: dict[str, Column], column: Column, relation: Name) -> None:
+def add_column(parts: StatementParts, columns: dict[str, DeclaredColumn], column: DeclaredColumn, relation: Name) -> None:
     """Give a relation one more column, unless it has one of that name, which is noted.
 
     :param parts: of the statement
@@ -61,19 +61,16 @@ def add_column(parts: StatementParts, columns: dict[str, Column], column: Column
     :param column: what was read
     :param relation: the relation
     """
-    span = column.span
-    if span is None:
-        raise AssertionError("a parsed column has a place")
     other = columns.get(column.name)
-    if other is not None and other.span is not None:
+    if other is not None:
         parts.note(
-            span,
-            f"Column {display(column.name)} of {display(relation.text)} is declared twice: {twice(other.span, span)}",
+            column.span,
+            f"Column {display(column.name)} of {display(relation.text)} is declared twice: {twice(other.span, column.span)}",
         )
         return
     if column.name.startswith(INTERNAL_PREFIX):
         parts.note(
-            span,
+            column.span,
             f"The column name {display(column.name)} is reserved: names that start with '{INTERNAL_PREFIX}' are the engine's",
         )
     columns[column.name] = column

@@ -8,7 +8,7 @@ from airflow_pipelines.program.connectors import ConnectorDirection
 from airflow_pipelines.program.messages import COMPILATION_ERROR, NOT_SUPPORTED
 from airflow_pipelines.program.names import display
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.relations import DeclaredColumn, Table
 from airflow_pipelines.program.source_text import twice
 from airflow_pipelines.sql.program.statements.columns import add_column, read_column, skip_references
 from airflow_pipelines.sql.program.statements.parts import StatementParts
@@ -29,7 +29,7 @@ def read_table(parts: StatementParts) -> Table:
     name = parts.relation_name()
     _refuse_query(parts)
     cursor.expect("(")
-    columns: dict[str, Column] = {}
+    columns: dict[str, DeclaredColumn] = {}
     keys: list[tuple[Span, list[Name]]] = []
     while True:
         if not _take_constraint(parts, keys):
@@ -96,7 +96,7 @@ def _take_constraint(parts: StatementParts, keys: list[tuple[Span, list[Name]]])
 
 
 def _resolved_key(
-    parts: StatementParts, columns: dict[str, Column], keys: list[tuple[Span, list[Name]]], table: Name
+    parts: StatementParts, columns: dict[str, DeclaredColumn], keys: list[tuple[Span, list[Name]]], table: Name
 ) -> tuple[str, ...] | None:
     if not keys:
         return None
@@ -124,7 +124,7 @@ def _resolved_key(
     return tuple(names)
 
 
-def _read_clauses(parts: StatementParts, columns: dict[str, Column], table: Name) -> Properties:
+def _read_clauses(parts: StatementParts, columns: dict[str, DeclaredColumn], table: Name) -> Properties:
     """The clauses after a table's columns, in any order: its properties, and clauses of Spark that have no effect."""
     cursor = parts.cursor
     properties = Properties()
@@ -137,7 +137,7 @@ def _read_clauses(parts: StatementParts, columns: dict[str, Column], table: Name
             return properties
 
 
-def _read_partitioning(parts: StatementParts, columns: dict[str, Column], table: Name) -> None:
+def _read_partitioning(parts: StatementParts, columns: dict[str, DeclaredColumn], table: Name) -> None:
     """PARTITIONED BY of a table: what it names has no effect, but a column with its type is declared here, as in Hive."""
     cursor = parts.cursor
     start = cursor.index

@@ -7,7 +7,7 @@ from sqlglot import exp
 from airflow_pipelines.program.connectors import ConnectorDirection
 from airflow_pipelines.program.names import display
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.relations import Column, ViewKind
+from airflow_pipelines.program.relations import DeclaredColumn, ViewKind
 from airflow_pipelines.program.source_text import twice
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
 from airflow_pipelines.sql.program.statements.columns import add_column, read_column
@@ -28,13 +28,13 @@ def read_declaration(parts: StatementParts) -> Declaration:
     cursor = parts.cursor
     name = parts.relation_name()
     cursor.expect("(")
-    columns: dict[str, Column] = {}
+    columns: dict[str, DeclaredColumn] = {}
     while True:
         column, key = read_column(parts)
         if key is not None or column.default is not None or column.lateness is not None:
-            span = column.span or name.span
             parts.note(
-                span, f"Column {display(column.name)} of view {display(name.text)} may have a type and NOT NULL, nothing else"
+                column.span,
+                f"Column {display(column.name)} of view {display(name.text)} may have a type and NOT NULL, nothing else",
             )
         add_column(parts, columns, column, name)
         if not cursor.take(","):

@@ -18,9 +18,9 @@ from airflow_pipelines.connectors.formats.avro.options import AvroOptions
 from airflow_pipelines.connectors.formats.defaults import wall_clock
 from airflow_pipelines.connectors.formats.failures import FormatFailure, TransientFormatFailure
 from airflow_pipelines.connectors.formats.messages import MessageParser, Messages, ParsedMessages
-from airflow_pipelines.engine.changes import GIVEN, OP, Op
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.changes import GIVEN, OP, Op
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.formats.avro.encoding import encoded
 from tests.connectors.relations import col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer

@@ -17,8 +17,8 @@ from airflow_pipelines.connectors.formats.defaults import wall_clock
 from airflow_pipelines.connectors.formats.failures import FormatFailure
 from airflow_pipelines.connectors.formats.messages import MessageParser, Messages, ParsedMessages
 from airflow_pipelines.connectors.formats.variant import to_json
-from airflow_pipelines.engine.changes import OP
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import OP
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.formats.avro.encoding import encoded
 from tests.connectors.relations import col, relation
 

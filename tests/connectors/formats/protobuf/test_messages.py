@@ -22,9 +22,9 @@ from airflow_pipelines.connectors.formats.protobuf.definition import PROTOBUF
 from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
 from airflow_pipelines.connectors.formats.protobuf.types import decimal_file
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
-from airflow_pipelines.engine.changes import OP, Op
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.changes import OP, Op
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.formats.protobuf.types import PERSON, SHOP, compiled, file, headed, in_options, message_class, person
 from tests.connectors.relations import col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer

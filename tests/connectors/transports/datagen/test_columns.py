@@ -15,8 +15,8 @@ from airflow_pipelines.connectors.transports.datagen import fake_texts
 from airflow_pipelines.connectors.transports.datagen.columns import maker_of
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import FieldOptions, Strategy
-from airflow_pipelines.engine.schema import arrow_type
-from airflow_pipelines.program.column_types import ColumnType, decimal
+from airflow_pipelines.rows.schema import arrow_type
+from airflow_pipelines.rows.types import ColumnType, decimal
 from tests.connectors.relations import NESTED, SCALARS
 
 VARCHAR = ColumnType("VARCHAR")

@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.delta_table.output import DeltaTableOutput
 from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import col, relation
 
 PEOPLE = relation(col("id", "BIGINT"), col("name", "VARCHAR"), name="v")

@@ -24,7 +24,7 @@ from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.delta_table.output import DeltaTableOutput
 from airflow_pipelines.connectors.transports.delta_table.output_options import DeltaOutputOptions
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import NESTED, SCALARS, col, relation
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes, counted, merged, output, rows, version
 from tests.tiers import examples

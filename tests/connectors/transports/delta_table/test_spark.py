@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import SCALARS, col, relation
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes, merged, output
 from tests.connectors.transports.delta_table.test_input import contents, read_all, seen, source

@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.transports.iceberg.input import IcebergInput
 from airflow_pipelines.connectors.transports.iceberg.input_options import IcebergInputOptions
 from airflow_pipelines.connectors.transports.iceberg.output import IcebergOutput
 from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.contexts import input_context, output_context
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.delta_table.tables import changes

@@ -17,7 +17,7 @@ from pyiceberg.types import NestedField, StringType, UUIDType
 
 from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.transports.iceberg.input_options import IcebergInputOptions
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.iceberg.tables import catalog, read_all, seen, source, table
 

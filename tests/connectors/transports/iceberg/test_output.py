@@ -22,7 +22,7 @@ from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.iceberg.output import IcebergOutput
 from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_output
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.iceberg.tables import PEOPLE, catalog, changes, output, rows, table

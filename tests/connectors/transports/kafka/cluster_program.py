@@ -20,9 +20,9 @@ from airflow_pipelines.connectors.registry import find_format
 from airflow_pipelines.connectors.transports.kafka import cluster
 from airflow_pipelines.connectors.transports.kafka import input as kafka_input
 from airflow_pipelines.connectors.transports.kafka.definitions import KAFKA_INPUT
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.internals import java_session
 from airflow_pipelines.engine.spark.sessions import build_spark
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import col, relation
 
 TABLE = relation(

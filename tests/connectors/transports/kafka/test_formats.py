@@ -10,7 +10,7 @@ import pytest
 
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.engine.arrow import WEIGHT
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.kafka.declared import PEOPLE, Open, opened, read
 from tests.fixtures.kafka import Kafka

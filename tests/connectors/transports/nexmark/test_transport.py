@@ -13,9 +13,9 @@ from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.nexmark.generator import Generator
 from airflow_pipelines.connectors.transports.nexmark.transport import Nexmark, NexmarkOptions
 from airflow_pipelines.connectors.validation import validate
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import col, relation
 
 BID = relation(col("auction", "BIGINT"), col("Price", "DECIMAL", precision=20, scale=0), col("date_time", "TIMESTAMP"), name="bid")

@@ -8,9 +8,9 @@ from typing import Any
 from airflow_pipelines.connectors.base import InputChunk, InputTransport
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
+from airflow_pipelines.rows.schema import RelationSchema
 
 PIPELINE = PipelineReference("0190-1", "p")
 

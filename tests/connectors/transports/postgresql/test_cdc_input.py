@@ -22,8 +22,8 @@ from airflow_pipelines.connectors.base import (
     TransientConnectorFailure,
 )
 from airflow_pipelines.connectors.transports.postgresql import cdc_input
-from airflow_pipelines.engine.changes import GIVEN, Op
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.rows.changes import GIVEN, Op
+from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import errors, opened, rows
 from tests.connectors.transports.postgresql.test_query_input import SCALARS, TYPES

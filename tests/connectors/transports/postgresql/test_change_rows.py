@@ -8,7 +8,7 @@ from airflow_pipelines.connectors.transports.postgresql.change_rows import Chang
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.pgoutput import Missing, Relation, RelationColumn, Update
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
-from airflow_pipelines.engine.changes import OP
+from airflow_pipelines.rows.changes import OP
 from tests.connectors.relations import col, relation
 
 _TYPES = {1: SourceType("int4", "integer", Shape.NUMBER), 2: SourceType("text", "text", Shape.TEXT)}

@@ -13,8 +13,8 @@ import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.formats import variant
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.postgresql.sources import errors, opened, read_all, rows
 from tests.fixtures.postgresql import PASSWORD, Database

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
+from airflow_pipelines.rows.changes import Op
 from tests.engine.asked import asked_of_spark
 from tests.engine.programs import Running, emitted, only
 from tests.engine.sizes import SIZES

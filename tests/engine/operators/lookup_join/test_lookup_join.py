@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.rows.changes import Op
 from tests.engine.programs import Running, emitted
 from tests.engine.sizes import SIZES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.program.column_types import ColumnType, decimal
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.types import ColumnType, decimal
 from airflow_pipelines.sql.program.parser import parse_program
 from tests.sql.program.refusals import the_error
 

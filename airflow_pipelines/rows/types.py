@@ -37,13 +37,35 @@ SPARK_NAMES: Mapping[str, str] = {
 }
 """Wire names of the types without parameters in Spark, with Spark's own names for them."""
 
-UNSIGNED_MAXIMA: Mapping[str, int] = {
-    "UTINYINT": 2**8 - 1,
-    "USMALLINT": 2**16 - 1,
-    "UINTEGER": 2**32 - 1,
-    "UBIGINT": 2**64 - 1,
+INTEGER_BOUNDS: Mapping[str, tuple[int, int]] = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "INTEGER": (-(2**31), 2**31 - 1),
+    "BIGINT": (-(2**63), 2**63 - 1),
+    "UTINYINT": (0, 2**8 - 1),
+    "USMALLINT": (0, 2**16 - 1),
+    "UINTEGER": (0, 2**32 - 1),
+    "UBIGINT": (0, 2**64 - 1),
 }
-"""The largest value of each unsigned integer type."""
+"""The least and the greatest value of each integer type."""
+INTEGERS = frozenset(INTEGER_BOUNDS)
+"""Names of the integer types, signed and unsigned."""
+SIGNED_INTEGERS = frozenset(name for name, (least, _) in INTEGER_BOUNDS.items() if least)
+"""Names of the integer types with values below zero."""
+UNSIGNED_INTEGERS = INTEGERS - SIGNED_INTEGERS
+"""Names of the integer types without values below zero."""
+FLOATS = frozenset({"REAL", "DOUBLE"})
+"""Names of the floating-point types."""
+NUMBERS = INTEGERS | FLOATS | {"DECIMAL"}
+"""Names of the types of numbers."""
+TEXTS = frozenset({"VARCHAR", "CHAR"})
+"""Names of the types of texts."""
+BINARIES = frozenset({"BINARY", "VARBINARY"})
+"""Names of the types of bytes."""
+TIMESTAMPS = frozenset({"TIMESTAMP", "TIMESTAMP_TZ"})
+"""Names of the types of a point in time, without and with a time zone."""
+TEMPORALS = TIMESTAMPS | {"DATE", "TIME"}
+"""Names of the types of dates, times of day and points in time."""
 
 _UNSIGNED_NAMES: Mapping[str, str] = {
     "UTINYINT": "TINYINT UNSIGNED",
@@ -110,16 +132,148 @@ class ColumnType:
     value: ColumnType | None = None
 
     @property
+    def is_boolean(self) -> bool:
+        """Return True if values are truth values."""
+        return self.name == "BOOLEAN"
+
+    @property
+    def is_integer(self) -> bool:
+        """Return True if values are whole numbers, signed or unsigned."""
+        return self.name in INTEGERS
+
+    @property
+    def is_signed_integer(self) -> bool:
+        """Return True if values are whole numbers that may be below zero."""
+        return self.name in SIGNED_INTEGERS
+
+    @property
+    def is_unsigned_integer(self) -> bool:
+        """Return True if values are whole numbers that are never below zero."""
+        return self.name in UNSIGNED_INTEGERS
+
+    @property
+    def is_decimal(self) -> bool:
+        """Return True if values are decimal numbers with a fixed scale."""
+        return self.name == "DECIMAL"
+
+    @property
+    def is_floating(self) -> bool:
+        """Return True if values are floating-point numbers."""
+        return self.name in FLOATS
+
+    @property
+    def is_number(self) -> bool:
+        """Return True if values are numbers."""
+        return self.name in NUMBERS
+
+    @property
+    def is_text(self) -> bool:
+        """Return True if values are texts."""
+        return self.name in TEXTS
+
+    @property
+    def is_binary(self) -> bool:
+        """Return True if values are bytes."""
+        return self.name in BINARIES
+
+    @property
+    def is_uuid(self) -> bool:
+        """Return True if values are UUIDs."""
+        return self.name == "UUID"
+
+    @property
+    def is_date(self) -> bool:
+        """Return True if values are dates."""
+        return self.name == "DATE"
+
+    @property
+    def is_time(self) -> bool:
+        """Return True if values are times of day."""
+        return self.name == "TIME"
+
+    @property
+    def is_timestamp(self) -> bool:
+        """Return True if values are points in time, with or without a time zone."""
+        return self.name in TIMESTAMPS
+
+    @property
+    def is_temporal(self) -> bool:
+        """Return True if values are dates, times of day or points in time."""
+        return self.name in TEMPORALS
+
+    @property
     def is_interval(self) -> bool:
-        """Whether the type is a length of time."""
+        """Return True if values are lengths of time."""
         return self.name.startswith("INTERVAL")
 
     @property
-    def depth(self) -> int:
-        """How deep types are nested; 0 for a type without components."""
+    def is_variant(self) -> bool:
+        """Return True if values are of any type, which each tells by itself."""
+        return self.name == "VARIANT"
+
+    @property
+    def is_null(self) -> bool:
+        """Return True if no value is anything but NULL."""
+        return self.name == "NULL"
+
+    @property
+    def is_array(self) -> bool:
+        """Return True if values are arrays."""
+        return self.component is not None
+
+    @property
+    def is_map(self) -> bool:
+        """Return True if values are maps."""
+        return self.key is not None
+
+    @property
+    def is_struct(self) -> bool:
+        """Return True if values are rows."""
+        return self.fields is not None
+
+    @property
+    def fits_long(self) -> bool:
+        """Return True if values are whole numbers of at most 64 bits with a sign."""
+        return self.is_integer and self.name != "UBIGINT"
+
+    @property
+    def is_single_precision(self) -> bool:
+        """Return True if values are floating-point numbers of 32 bits."""
+        return self.name == "REAL"
+
+    @property
+    def has_time_zone(self) -> bool:
+        """Return True if values are points in time that are the same everywhere."""
+        return self.name == "TIMESTAMP_TZ"
+
+    @property
+    def is_year_month_interval(self) -> bool:
+        """Return True if values are lengths of time in years and months."""
+        return self.name.startswith(("INTERVAL_YEAR", "INTERVAL_MONTH"))
+
+    @property
+    def is_padded(self) -> bool:
+        """Return True if shorter values are filled up to a length: CHAR and BINARY."""
+        return self.name in {"CHAR", "BINARY"}
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest value of an integer type.
+
+        :raises KeyError: for any other type
+        """
+        return INTEGER_BOUNDS[self.name]
+
+    @property
+    def parts(self) -> tuple[ColumnType, ...]:
+        """The types that this one is made of: of elements, keys and values, or fields; none for a type without parts."""
         inner = [each for each in (self.component, self.key, self.value) if each is not None]
-        inner += [each for _, each in self.fields or ()]
-        return 1 + max(each.depth for each in inner) if inner else 0
+        return (*inner, *(each for _, each in self.fields or ()))
+
+    @property
+    def depth(self) -> int:
+        """The number of levels of types within this one; 0 for a type without parts."""
+        return 1 + max(each.depth for each in self.parts) if self.parts else 0
 
     def with_nullable(self, nullable: bool) -> ColumnType:
         """The same type with the given nullability."""
@@ -127,13 +281,13 @@ class ColumnType:
 
     def spark_ddl(self) -> str:
         """The type as Spark SQL writes it, e.g. ``DECIMAL(5,2)`` or ``ARRAY<STRING>``."""
-        if self.name == "DECIMAL":
+        if self.is_decimal:
             return f"DECIMAL({self.precision},{self.scale})"
-        if self.name == "ARRAY" and self.component is not None:
+        if self.component is not None:
             return f"ARRAY<{self.component.spark_ddl()}>"
-        if self.name == "MAP" and self.key is not None and self.value is not None:
+        if self.key is not None and self.value is not None:
             return f"MAP<{self.key.spark_ddl()},{self.value.spark_ddl()}>"
-        if self.name == "STRUCT" and self.fields is not None:
+        if self.fields is not None:
             inner = ",".join(
                 f"`{name.replace('`', '``')}`: {kind.spark_ddl()}{'' if kind.nullable else ' NOT NULL'}"
                 for name, kind in self.fields
@@ -145,7 +299,7 @@ class ColumnType:
 
     def spark_json(self) -> str | dict[str, Any]:
         """The type as Spark's schema JSON writes it: a name, or an object for nested types."""
-        if self.name == "DECIMAL":
+        if self.is_decimal:
             return f"decimal({self.precision},{self.scale})"
         if self.component is not None:
             return {"type": "array", "elementType": self.component.spark_json(), "containsNull": self.component.nullable}
@@ -180,15 +334,15 @@ class ColumnType:
 
     def __str__(self) -> str:
         """The type as a user writes it, for messages."""
-        if self.name == "DECIMAL":
+        if self.is_decimal:
             return f"DECIMAL({self.precision},{self.scale})"
-        if self.name == "ARRAY":
+        if self.is_array:
             return f"{self.component} ARRAY"
-        if self.name == "MAP":
+        if self.is_map:
             return f"MAP<{self.key}, {self.value}>"
-        if self.name == "STRUCT":
+        if self.is_struct:
             return "ROW(" + ", ".join(f"{name} {kind}" for name, kind in self.fields or ()) + ")"
-        if self.precision is not None and self.name in {"CHAR", "VARCHAR", "BINARY", "VARBINARY"}:
+        if self.precision is not None and (self.is_text or self.is_binary):
             return f"{self.name}({self.precision})"
         return self.name.replace("_", " ") if self.is_interval else _UNSIGNED_NAMES.get(self.name, self.name)
 

@@ -1,23 +1,16 @@
-"""A relation's schema in the two forms that the engine uses: Arrow in the driver, Spark in plans."""
+"""Relations' columns, and the Arrow types in which processes hold their values."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
 
-from airflow_pipelines.program.column_types import SPARK_NAMES, UNSIGNED_MAXIMA, ColumnType, from_spark_json
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.rows.types import ColumnType
 
-TYPE_HINT = "airflow_pipelines.type"
-"""Key of a Spark field's metadata that keeps what Spark's type cannot express, such as that a STRING holds UUIDs."""
-
-_HINT = re.compile(r"^(?P<name>[A-Z]+)(\((?P<size>\d+)\))?$")
 _ARROW: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),
@@ -55,7 +48,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
 
     :raises ValueError: for interval types, which relations that the engine stores cannot have
     """
-    if kind.name == "DECIMAL":
+    if kind.is_decimal:
         return pa.decimal128(kind.precision or 38, kind.scale or 0)
     if kind.component is not None:
         return pa.list_(pa.field("element", arrow_type(kind.component)))
@@ -65,7 +58,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
         return pa.struct([pa.field(name, arrow_type(inner)) for name, inner in kind.fields])
     if kind.name in _ARROW:
         return _ARROW[kind.name]
-    if kind.name.startswith("INTERVAL_YEAR") or kind.name == "INTERVAL_MONTH":
+    if kind.is_year_month_interval:
         return pa.int32()
     if kind.is_interval:
         return pa.duration("us")
@@ -103,9 +96,27 @@ class DescribedDefaults(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table or view.
+
+    :param name: the canonical name, lower case when it was written unquoted, verbatim when quoted (``case_sensitive``)
+    :param type: with ``nullable`` False for NOT NULL and primary-key columns
+    :param case_sensitive: True if the name was quoted
+    :param default: Spark SQL text, or None
+    :param lateness: the bound by which rows may be late, in SQL; None for no bound
+    """
+
+    name: str
+    type: ColumnType
+    case_sensitive: bool = False
+    default: str | None = None
+    lateness: str | None = None
+
+
 @dataclass(frozen=True)
 class RelationSchema:
-    """The name and columns of a relation. Its Arrow and Spark schemas are made when they are first asked for."""
+    """The name and columns of a relation. Its Arrow schema is made when it is first asked for."""
 
     name: str
     columns: tuple[Column, ...]
@@ -129,23 +140,6 @@ class RelationSchema:
         """The Arrow schema in which the engine holds the relation's rows."""
         return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.type.nullable) for c in self.columns])
 
-    @cached_property
-    def spark(self) -> StructType:
-        """The Spark schema of the relation."""
-        return StructType.fromJson(self.spark_json)
-
-    @cached_property
-    def spark_json(self) -> dict[str, Any]:
-        """The Spark schema of the relation in Spark's JSON form, without type hints."""
-        fields = [{"name": c.name, "type": c.type.spark_json(), "nullable": c.type.nullable, "metadata": {}} for c in self.columns]
-        return {"type": "struct", "fields": fields}
-
-    @cached_property
-    def hinted_spark_json(self) -> dict[str, Any]:
-        """Like :attr:`spark_json`, with a hint (:data:`TYPE_HINT`) on each column whose type Spark cannot express in full."""
-        fields = [{**field, "metadata": _hint(c.type)} for field, c in zip(self.spark_json["fields"], self.columns, strict=True)]
-        return {"type": "struct", "fields": fields}
-
     def column(self, name: str) -> Column:
         """The column with the canonical ``name``.
 
@@ -155,26 +149,3 @@ class RelationSchema:
             if column.name == name:
                 return column
         raise KeyError(name)
-
-
-def _hint(kind: ColumnType) -> dict[str, Any]:
-    if kind.name in {"UUID", "CHAR", "BINARY", *UNSIGNED_MAXIMA} or (kind.precision is not None and kind.name != "DECIMAL"):
-        return {TYPE_HINT: kind.name if kind.precision is None else f"{kind.name}({kind.precision})"}
-    return {}
-
-
-def column_from_spark_json(field: Mapping[str, Any]) -> Column:
-    """The column for a field of an analyzed query's Spark schema.
-
-    A hint in the field's metadata (:data:`TYPE_HINT`) restores what Spark's type dropped, such as UUID or CHAR(3).
-
-    :param field: one element of ``fields`` in Spark's schema JSON
-    :raises ValueError: when the field's type has no counterpart
-    """
-    name = field["name"]
-    kind = from_spark_json(field["type"], field["nullable"])
-    hint = _HINT.match(field.get("metadata", {}).get(TYPE_HINT, ""))
-    # A hint follows a column through a query. Where an expression has changed the type, the hint no longer holds.
-    if hint and SPARK_NAMES.get(hint["name"]) == kind.spark_ddl():
-        kind = ColumnType(hint["name"], kind.nullable, precision=int(hint["size"]) if hint["size"] else None)
-    return Column(name, kind, case_sensitive=name != name.lower())

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.schema import RelationSchema, arrow_type, column_from_spark_json
-from airflow_pipelines.program.column_types import ColumnType, decimal, from_spark_json
-from airflow_pipelines.program.relations import Column
+from airflow_pipelines.engine.spark.schemas import column_from_spark_json, hinted_schema_json, spark_schema
+from airflow_pipelines.rows.schema import Column, RelationSchema, arrow_type
+from airflow_pipelines.rows.types import ColumnType, decimal, from_spark_json
 
 if TYPE_CHECKING:
     from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -80,18 +80,18 @@ def test_every_type_survives_arrow_spark_and_parquet(sessions: SparkSessions, tm
     table = pa.table(
         [pa.array([value, value], field.type) for value, field in zip(VALUES, ALL.arrow, strict=True)], schema=ALL.arrow
     )
-    frame = sessions.small.createDataFrame(table, ALL.spark)
+    frame = sessions.small.createDataFrame(table, spark_schema(ALL))
     frame.write.parquet(f"{tmp_path}/rows")
-    back = sessions.small.read.schema(ALL.spark).parquet(f"{tmp_path}/rows").toArrow()
+    back = sessions.small.read.schema(spark_schema(ALL)).parquet(f"{tmp_path}/rows").toArrow()
     assert back.select(list(ALL.column_names)).cast(ALL.arrow).equals(table)
 
 
 def test_columns_come_back_from_spark(sessions: SparkSessions) -> None:
     from pyspark.sql.types import StructType
 
-    hinted = StructType.fromJson(ALL.hinted_spark_json)
+    hinted = StructType.fromJson(hinted_schema_json(ALL))
     assert tuple(column_from_spark_json(field.jsonValue()) for field in hinted.fields) == ALL.columns
-    plain = [column_from_spark_json(field.jsonValue()).type.name for field in ALL.spark.fields]
+    plain = [column_from_spark_json(field.jsonValue()).type.name for field in spark_schema(ALL).fields]
     assert plain[9:14] == ["VARCHAR", "VARCHAR", "VARCHAR", "VARBINARY", "VARBINARY"]
 
 
