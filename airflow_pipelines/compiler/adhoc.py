@@ -27,13 +27,13 @@ from airflow_pipelines.engine.spark.queries import queried
 from airflow_pipelines.engine.spark.schemas import hinted_schema_json
 from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, QUERY_CONF, SMALL_CONF
 from airflow_pipelines.engine.values.canonical import canonical_frame
-from airflow_pipelines.engine.values.required import missing_part
 from airflow_pipelines.program.functions import FunctionDefinition
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display, quote
 from airflow_pipelines.program.relations import Table, ViewKind
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.rows.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.required_parts import missing_part
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
 from airflow_pipelines.sql.program.adhoc import AdhocKind, AdhocStatement, parse_adhoc

@@ -18,13 +18,15 @@ from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType
 
 from airflow_pipelines.connectors.sort_keys import sort_keys
 from airflow_pipelines.connectors.updates import with_updates
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.result_stream import streamed
-from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.zsets import WEIGHT
 
 ROWS_AT_ONCE = 10_000
 """A table of changes has at most so many rows."""

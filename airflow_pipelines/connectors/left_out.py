@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.encode import json_texts
 from airflow_pipelines.connectors.formats.failures import FormatFailure, TransientFormatFailure
 from airflow_pipelines.connectors.formats.parsed import excerpt
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 _MOST_LISTED: Final = 100
 _PLACE: Final = "__place"

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.sort_keys import sort_keys
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 _AHEAD: Final = 2
 """How many rows have to be known after one to say whether it begins an update."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import SEQUENCE, WEIGHT
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.operator import Operator
@@ -16,6 +15,7 @@ from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHT
 
 ROWS_PER_STEP = 1 << 32
 """The rows of a step are numbered from the step's number times this."""

@@ -12,12 +12,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, relaxed, shaped
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
+from airflow_pipelines.engine.spark.arrow_frames import arrow_frame, arrow_schema, relaxed
+from airflow_pipelines.engine.spark.intervals import has_months
 from airflow_pipelines.engine.spark.partitioned_frames import partitioned_frame
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.engine.values.intervals import has_months
+from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.zsets import WEIGHT
 
 __all__ = ["WEIGHT", "Batch", "joined", "weighted"]
 

@@ -12,7 +12,6 @@ from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import VERSION
 from airflow_pipelines.engine.batch import WEIGHT, Batch, joined
 from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
@@ -24,7 +23,7 @@ from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.merge import Merge
+from airflow_pipelines.rows.zsets import VERSION, Merge
 from airflow_pipelines.sql.values.total_order import sortable
 
 _VIEW = "airflow_pipelines_batch_"

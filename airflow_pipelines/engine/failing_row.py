@@ -13,7 +13,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.errors import FailingRow, StepError
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.values.intervals import shown
+from airflow_pipelines.engine.spark.intervals import shown
 
 MAX_ROWS = 1_000_000
 """A delta with more rows than this is not searched."""

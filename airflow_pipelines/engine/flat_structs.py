@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import can_group
+from airflow_pipelines.rows.zsets import can_group
 
 _PREFIX = "\0"
 """No column of a user's begins with it."""

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.allowed_changes import refused_operations
-from airflow_pipelines.engine.arrow import SEQUENCE, ArrowColumn, RowKey, can_group, consolidate, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.time.lateness import late_rows
 from airflow_pipelines.engine.values.canonical import in_canonical_form
 from airflow_pipelines.program.relations import Table
+from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.zsets import SEQUENCE, RowKey, can_group, consolidate, row_keys
 
 SAMPLE = 10
 """So many of the rejected rows of one kind are kept to show."""

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, can_group, consolidate_groupable, relaxed
-from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
+from airflow_pipelines.engine.spark.arrow_frames import arrow_frame, arrow_schema, relaxed
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.rows.zsets import WEIGHT, can_group, consolidate_groupable
 
 MOST_BYTES: Final = 256 << 10
 """Contents of more bytes go to Spark once for all queries, and not with each."""

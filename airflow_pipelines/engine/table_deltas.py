@@ -15,11 +15,11 @@ from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.failures import step_error
+from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.time.lateness import Late
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.engine.wiring import Wiring
 from airflow_pipelines.rows.changes import TableChanges
 

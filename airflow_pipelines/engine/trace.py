@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import SEQUENCE, WEIGHTS_ADD_UP
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.sql.plan.ir.merge import Merge
+from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHTS_ADD_UP, Merge
 
 
 @dataclass(frozen=True, slots=True, eq=False)

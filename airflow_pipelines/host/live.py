@@ -16,10 +16,10 @@ from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
-from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.deliveries import Deliveries
 from airflow_pipelines.host.durability import Durability

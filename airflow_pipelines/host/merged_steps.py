@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.storage.journal import JournalRecord
+from airflow_pipelines.rows.zsets import can_group, consolidate_groupable
 
 RecordedStep = tuple[JournalRecord, Mapping[str, Batch]]
 """A journal's record and the deltas of its step."""

@@ -7,8 +7,8 @@ import time
 import pyarrow as pa
 
 from airflow_pipelines.connectors.common_options import ConnectorOptions
-from airflow_pipelines.engine.arrow import consolidate
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.rows.zsets import consolidate
 
 
 class OutputBuffer:

@@ -10,8 +10,8 @@ import pyarrow.types as pat
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.connectors.formats import variant
-from airflow_pipelines.engine.arrow import is_variant
 from airflow_pipelines.engine.spark.schemas import column_from_spark_json
+from airflow_pipelines.rows.arrow import is_variant
 
 _UNSIGNED: Mapping[str, pa.DataType] = {
     "UTINYINT": pa.uint8(),

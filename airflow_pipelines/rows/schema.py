@@ -44,7 +44,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
     """The Arrow type in which the engine holds values of ``kind``.
 
     Any part of a value may be NULL in it, because Arrow refuses a NULL struct that has a field without NULL. Parts that must not be
-    NULL are checked where values come in, by :func:`~airflow_pipelines.engine.values.required.missing_part`.
+    NULL are checked where values come in, by :func:`~airflow_pipelines.rows.required_parts.missing_part`.
 
     :raises ValueError: for interval types, which relations that the engine stores cannot have
     """

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.followed_changes import AnswerHead
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.zsets import WEIGHT
 
 Row = Sequence[Any]
 KEY = "key-of-the-service"

@@ -13,7 +13,7 @@ from airflow_pipelines.connectors import registry
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import ConnectorDefinition, Guarantee, OutputContext, OutputDefinition
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 
 class Target:

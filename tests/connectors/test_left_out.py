@@ -24,8 +24,8 @@ from airflow_pipelines.connectors.formats.protobuf.changes import protobuf_chang
 from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.left_out import FittingChanges, LeftOutRows, RowProblem, parts_that_fit, records_that_fit
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.rows.types import ColumnType
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation
 from tests.tiers import examples

@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.intervals import has_months
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.engine.values.intervals import has_months
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.changes import Op
 from tests.engine.programs import Running, emitted

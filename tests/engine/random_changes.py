@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql.types import VariantVal
 
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.engine.values.variant_binary import canonical
 from airflow_pipelines.rows.changes import Op, TableChanges
+from airflow_pipelines.rows.variant_binary import canonical
 from tests.engine.programs import Running
 from tests.engine.random_programs import COLUMNS, KEY_VALUES, SEEN, TABLES, TYPES
 

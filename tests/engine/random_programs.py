@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.values.variant_binary import assembled, double, integer, string
+from airflow_pipelines.rows.variant_binary import assembled, double, integer, string
 from tests.engine import random_features
 
 TEXTS = st.sampled_from(["", "a", "A", "b", "a'b"])

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.arrow import WEIGHT, consolidate_groupable
 from airflow_pipelines.engine.flat_structs import can_group_flat, with_structs, without_structs
+from airflow_pipelines.rows.zsets import WEIGHT, consolidate_groupable
 
 INNER = pa.struct([pa.field("a", pa.int64()), pa.field("a b", pa.string(), nullable=False)])
 KIND = pa.struct([pa.field("start", pa.timestamp("us")), pa.field("inner", INNER)])

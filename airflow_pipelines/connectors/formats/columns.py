@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.connectors.formats.numbers import REAL_OVERFLOW
-from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.types import ColumnType
 

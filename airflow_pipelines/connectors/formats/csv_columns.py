@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 
 from airflow_pipelines.connectors.formats import columns
 from airflow_pipelines.connectors.formats.columns import NotPlain
-from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 

@@ -14,7 +14,7 @@ from airflow_pipelines.connectors.formats.encode import encode_csv, encode_rows
 from airflow_pipelines.connectors.formats.flavors import FORMS
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.scalar_texts import scalars_of
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 UPDATE: Final = "__update"
 """A column, the first of a table of changes, that says which rows are part of an update: the old one, and the new one after it."""

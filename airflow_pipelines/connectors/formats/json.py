@@ -25,7 +25,7 @@ from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
 from airflow_pipelines.connectors.formats.json_columns import GREATEST_WEIGHT, ColumnChanges, JsonColumns
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.rows.schema import RelationSchema
 

@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.formats import columns
 from airflow_pipelines.connectors.formats.columns import NotPlain
 from airflow_pipelines.connectors.formats.debezium import may_have_unavailable
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType

@@ -10,7 +10,7 @@ from airflow_pipelines.connectors.formats.definition import Encoder
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.encode import encode_rows
 from airflow_pipelines.connectors.formats.messages import WrittenMessage
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 
 class KeyedDocuments:

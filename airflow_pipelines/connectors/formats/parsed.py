@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.rows.schema import RelationSchema
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.messages import WrittenMessage
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 Encoded: TypeAlias = Callable[[pa.Table], Iterable[bytes | None]]
 """Gives bytes for each row of a table."""

@@ -13,8 +13,8 @@ import pyarrow.types as pat
 
 from airflow_pipelines.connectors.formats import jsontext, variant
 from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, BinaryForm, ValueForms
-from airflow_pipelines.engine.arrow import is_variant
-from airflow_pipelines.engine.values.intervals import microseconds_text
+from airflow_pipelines.rows.arrow import is_variant
+from airflow_pipelines.rows.interval_texts import microseconds_text
 
 Scalars: TypeAlias = tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], list[str | None]]], ...]
 """Of which Arrow types values are made into texts by what: the first that fits."""

@@ -15,8 +15,8 @@ from airflow_pipelines.connectors.formats.encode import ROWS_AT_ONCE, json_texts
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.formats.scalar_texts import WHOLE_SCALARS
-from airflow_pipelines.engine.values.required import missing_part
 from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.required_parts import missing_part
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import UNSIGNED_INTEGERS
 

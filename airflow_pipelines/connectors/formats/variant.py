@@ -12,7 +12,7 @@ from uuid import UUID
 
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
-from airflow_pipelines.engine.values import variant_binary as binary
+from airflow_pipelines.rows import variant_binary as binary
 
 MAX_DEPTH = 200
 """How many arrays and objects a value may be nested in: what is stored has to be read, compared and sent again, in any thread."""

@@ -29,10 +29,10 @@ from airflow_pipelines.connectors.followed_changes import AnswerHead
 from airflow_pipelines.connectors.formats.parsed import Parsed, changes_schema, excerpt
 from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.storage.connector_state import Position
-from airflow_pipelines.engine.values.required import missing_part
 from airflow_pipelines.rows.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.required_parts import missing_part
+from airflow_pipelines.rows.zsets import WEIGHT
 
 _NAME: Final = "pipeline_input"
 _WAIT_MS: Final = 1000

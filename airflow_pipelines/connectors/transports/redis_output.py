@@ -18,7 +18,7 @@ from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
 from airflow_pipelines.connectors.left_out import RowProblem, key_alone, parts_that_fit, problems_of, refusing
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 if TYPE_CHECKING:
     import redis

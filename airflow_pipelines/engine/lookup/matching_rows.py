@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.merge import Merge
+from airflow_pipelines.rows.zsets import Merge, can_group, consolidate_groupable
 
 _WANTED = "__wanted"
 

@@ -15,15 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, ArrowColumn, arrow_schema, merge_groupable, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
 from airflow_pipelines.engine.operators.row_values import needs_spark, row_values
 from airflow_pipelines.engine.operators.time_windows import TimeWindows
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.rows.arrow import ArrowColumn, shaped
+from airflow_pipelines.rows.zsets import WEIGHT, Merge, merge_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total, UnionPart
-from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
 
 _ROWS_AT_A_TIME = 200_000

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import arrow_schema, can_group, fixed_width
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews, consolidated_sql, empty_sql
 from airflow_pipelines.engine.held_memory import HeldMemory
@@ -19,6 +18,7 @@ from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.moved_range import moved_range
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.counting import evaluate_and_count
 from airflow_pipelines.engine.spark.executed_frames import Executed, executed
@@ -29,6 +29,8 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import COMPRESSION, BatchStore
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.rows.arrow import fixed_width
+from airflow_pipelines.rows.zsets import can_group
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, TemporalFilter, UnionAll
 from airflow_pipelines.sql.plan.ir.stage import Stage

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.rows.arrow import ArrowColumn
 
 _SAMPLE: Final = 4_000
 _DISTINCT: Final = 0.85

@@ -12,12 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, ArrowColumn, arrow_schema
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.merged_groups import MergedGroups
 from airflow_pipelines.engine.operators.plain_cases import PlainCase
 from airflow_pipelines.engine.operators.result import stage_schema
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.rows.arrow import ArrowColumn
+from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
 from airflow_pipelines.sql.plan.ir.stage import Stage
 

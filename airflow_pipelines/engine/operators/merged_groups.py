@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import ArrowColumn, arrow_schema
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import Keys, Pairs, can_look_up, file_index, memory_index
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.rows.arrow import ArrowColumn
+from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
-from airflow_pipelines.sql.plan.ir.merge import Merge
 
 _GROUP = "__group"
 _MOST_WHOLE = 2**63 - 1

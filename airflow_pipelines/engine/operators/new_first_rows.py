@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, consolidate
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.first_rows import can_rank, first_rows
@@ -16,7 +15,9 @@ from airflow_pipelines.engine.operators.lookup_join.fetch import queried_delta_o
 from airflow_pipelines.engine.operators.lookup_join.joined_rows import joined_parts
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, limits_of_groups, matching_batch
 from airflow_pipelines.engine.operators.passed_deltas import passed_delta
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.rows.zsets import WEIGHT, consolidate
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
 from airflow_pipelines.sql.plan.ir.ranking import RankFunction, Ranking

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
 from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows
 
 _ROWS_AT_A_TIME = 200_000

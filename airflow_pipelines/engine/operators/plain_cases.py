@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.operators.comparisons import COMPARE
+from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.sql.plan.ir.join_graph import Operator
 
 _TERM = r"\w+ (?:<|<=|>|>=|=) -?\d{1,18}"

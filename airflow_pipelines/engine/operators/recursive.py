@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import can_group, consolidate, row_keys
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.errors import StepError
@@ -30,6 +29,7 @@ from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.zsets import can_group, consolidate, row_keys
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.recursive import Recursive

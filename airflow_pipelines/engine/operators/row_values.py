@@ -17,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.distinct_rows import has_one_form
 from airflow_pipelines.engine.operators.plain_cases import PlainCase
 from airflow_pipelines.engine.operators.time_windows import TimeWindows
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.arrow import ArrowColumn
 
 _ROW = "__row"
 _WINDOW = re.compile(r"\bwindow\s*\(", re.IGNORECASE)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, ArrowColumn, arrow_schema, can_group, consolidate, merge_groupable
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.column_totals import ColumnTotals, totals_by_group
@@ -19,9 +18,11 @@ from airflow_pipelines.engine.operators.first_rows import group_numbers
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
 from airflow_pipelines.engine.operators.passed_deltas import passed_delta
 from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.rows.arrow import ArrowColumn
+from airflow_pipelines.rows.zsets import WEIGHT, Merge, can_group, consolidate, merge_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import KeptValue
 from airflow_pipelines.sql.plan.ir.linear import Linear
-from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows, passed_rows
 from airflow_pipelines.sql.plan.ir.session_totals import SessionTime, SessionTotals
 

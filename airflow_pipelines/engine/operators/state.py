@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import VERSION, WEIGHTS_ADD_UP
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.ir.merge import Merge
+from airflow_pipelines.rows.zsets import VERSION, WEIGHTS_ADD_UP, Merge
 
 
 @dataclass(frozen=True, slots=True)

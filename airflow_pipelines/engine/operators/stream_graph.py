@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import SEQUENCE
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
@@ -19,6 +18,7 @@ from airflow_pipelines.engine.streams.saved_state import PAGES, PROGRESS, REST, 
 from airflow_pipelines.engine.streams.spark_jobs import SparkJobs, spark_jobs
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.streams import RelationInput
+from airflow_pipelines.rows.zsets import SEQUENCE
 from airflow_pipelines.streams.worker.messages import Feed, FeedKind, RelationFeed, SourceFeed, Stepped
 from airflow_pipelines.streams.worker.moving import feed_records
 

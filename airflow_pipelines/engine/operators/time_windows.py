@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import ArrowColumn
+from airflow_pipelines.rows.arrow import ArrowColumn
 
 _LENGTH = r"'(?:interval\s+)?(\d{1,6})\s+(millisecond|second|minute|hour|day|week)s?'"
 _WINDOW = re.compile(rf"window\(\s*`?(\w+)`?\s*,\s*{_LENGTH}(?:\s*,\s*{_LENGTH})?(?:\s*,\s*{_LENGTH})?\s*\)", re.IGNORECASE)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.column_totals import ColumnTotals, column_totals
 from airflow_pipelines.engine.operators.context import Context
@@ -25,9 +24,10 @@ from airflow_pipelines.engine.operators.lookup_join.matching import (
 from airflow_pipelines.engine.operators.merged_groups import merged_groups
 from airflow_pipelines.engine.operators.passed_deltas import passed_delta
 from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.rows.zsets import WEIGHT, Merge, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate
-from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows
 from airflow_pipelines.sql.plan.ir.stage import Stage
 

@@ -16,7 +16,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from airflow_pipelines.engine.arrow import shaped
 from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import spark_cause
@@ -27,6 +26,7 @@ from airflow_pipelines.engine.spark.queries import queried
 from airflow_pipelines.engine.spark.schemas import hinted_schema_json
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.arrow import shaped
 from airflow_pipelines.rows.schema import RelationSchema
 
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")

@@ -6,20 +6,63 @@
 from __future__ import annotations
 
 import functools
+import threading
 from dataclasses import dataclass
+from typing import cast
 
 import pyarrow as pa
+from cachetools import LRUCache
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_session, jvm, singleton
+from airflow_pipelines.engine.spark.intervals import numbered
+
+# A schema stays as long as it is known here, so that no other one gets its id. To compare schemas takes as long as to convert one.
+_known: LRUCache[int, tuple[StructType, pa.Schema]] = LRUCache(1_000)
+_lock = threading.Lock()
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
     """The Arrow schema in which Spark reads and gives the columns of a schema; timestamps are in UTC."""
     return to_arrow_schema(schema, timezone="UTC", error_on_duplicated_field_names_in_struct=False)
+
+
+def relaxed(schema: StructType) -> StructType:
+    """The schema with NULL allowed everywhere but in the keys of maps.
+
+    Spark infers nullability, and infers it differently for each query. Arrow refuses a NULL struct that has a field without NULL.
+    """
+    fields = [StructField(field.name, _relaxed(field.dataType), nullable=True) for field in schema.fields]
+    return StructType(fields)
+
+
+def _relaxed(kind: DataType) -> DataType:
+    match kind:
+        case StructType():
+            return relaxed(kind)
+        case ArrayType():
+            return ArrayType(_relaxed(kind.elementType), containsNull=True)
+        case MapType():
+            return MapType(_relaxed(kind.keyType), _relaxed(kind.valueType), valueContainsNull=True)
+        case _:
+            return kind
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of batches that have a Spark schema.
+
+    :param schema: the columns; they must not be changed afterwards
+    """
+    with _lock:
+        known = _known.get(id(schema))
+    if known is None:
+        known = schema, arrow_schema_of(cast(StructType, numbered(relaxed(schema))))
+        with _lock:
+            _known[id(schema)] = known
+    return known[1]
 
 
 def arrow_frame(session: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:

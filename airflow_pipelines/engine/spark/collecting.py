@@ -9,11 +9,11 @@ from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 
-from airflow_pipelines.engine.arrow import arrow_schema
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.internals import JavaObject, java_frame
+from airflow_pipelines.engine.spark.intervals import readable
 from airflow_pipelines.engine.spark.local_rows import local_rows
 from airflow_pipelines.engine.spark.result_connection import ResultConnection, ResultTooLargeError, check_served
-from airflow_pipelines.engine.values.intervals import readable
 
 
 def collected(frame: DataFrame) -> pa.Table:

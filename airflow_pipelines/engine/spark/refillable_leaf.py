@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.engine.arrow import relaxed
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.spark.arrow_frames import relaxed
 from airflow_pipelines.engine.spark.internals import JavaObject, jvm
 from airflow_pipelines.engine.spark.physical_plans import one_partition, record_batch_rows
 from airflow_pipelines.engine.spark.sessions import SESSION_CONF, sibling

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.engine.arrow import arrow_schema
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, jvm, scala_context
 from airflow_pipelines.engine.spark.limited_frames import limited_by_partition
 from airflow_pipelines.engine.spark.local_rows import local_rows

@@ -14,8 +14,8 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, jvm
+from airflow_pipelines.engine.spark.intervals import readable_schema
 from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
-from airflow_pipelines.engine.values.intervals import readable_schema
 
 _REMEMBERED = 1_000
 """So many schemas are remembered: to ask the JVM for one takes three calls."""

@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import VERSION, WEIGHT
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.state import StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.streams import StreamOperator, operator_from_json
-from airflow_pipelines.sql.plan.ir.merge import Merge
+from airflow_pipelines.rows.zsets import VERSION, WEIGHT, Merge
 from airflow_pipelines.streams.worker.messages import PageKey, StateChanges, StoredPages
 
 PAGES: Final = "pages"

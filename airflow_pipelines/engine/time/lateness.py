@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.engine.values.text import as_text, order, scalar
 from airflow_pipelines.program.names import SYSTEM_VIEW, quote
 from airflow_pipelines.program.system_view import ERROR_VIEW_COLUMNS
+from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.schema import RelationSchema
 
 Waterlines = Mapping[str, Mapping[str, str]]

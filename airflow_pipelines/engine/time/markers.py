@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.failures import step_error
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace

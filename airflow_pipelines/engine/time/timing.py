@@ -13,12 +13,12 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.time.lateness import Bounds, Late, Waterlines, late_rows, reports
 from airflow_pipelines.engine.time.markers import Markers, Times
 from airflow_pipelines.engine.time.retention import Retention
-from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.engine.arrow import ArrowColumn, is_variant
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.engine.values.variant_binary import canonical
+from airflow_pipelines.rows.arrow import ArrowColumn, is_variant
+from airflow_pipelines.rows.variant_binary import canonical
 from airflow_pipelines.sql.values import canonical_form
 
 

@@ -16,9 +16,9 @@ from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, NotYetEval
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, Problem
 from airflow_pipelines.engine.spark.failures import spark_complaint
+from airflow_pipelines.engine.spark.intervals import shown_in_order
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS, is_out_of_memory
 from airflow_pipelines.engine.spark.result_stream import streamed
-from airflow_pipelines.engine.values.intervals import shown_in_order
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.queries import Answer, Query
 from airflow_pipelines.host.rendering import Format, NotRepresentableError, counted, format_of

@@ -14,11 +14,10 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.connectors.followed_changes import AnswerHead
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.spark.schemas import spark_schema
-from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host import queries
 from airflow_pipelines.host.change_log import Place, Since
 from airflow_pipelines.host.live import LivePipeline
@@ -26,6 +25,7 @@ from airflow_pipelines.host.rendering import as_arrow
 from airflow_pipelines.host.routers.common import Runner, check_contents, left, listenable
 from airflow_pipelines.host.step_changes import StepChanges
 from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.zsets import WEIGHT
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 MAX_WAIT_MS = 30_000

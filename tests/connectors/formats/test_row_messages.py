@@ -18,10 +18,10 @@ from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.relations import Index
 from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.relations import col, relation
 
 VIEW = relation(col("id", "BIGINT", null=False), col("name", "VARCHAR"), name="people")

@@ -15,8 +15,8 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.engine.values.variant_binary import assembled, string
 from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.variant_binary import assembled, string
 from tests.engine.another_release import release_without_canonical_form
 from tests.engine.oracle import Oracle, Rows, rows_of
 from tests.engine.programs import Running

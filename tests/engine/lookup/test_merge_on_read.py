@@ -16,13 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.merge_on_read import merge_on_read, merge_split, split_changes
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.engine.programs import Running
 from tests.engine.random_changes import Tables, changes, exact, multiset, real_changes, row_of
 from tests.engine.random_programs import TABLES, ddl

@@ -25,18 +25,18 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators import column_totals as tested
 from airflow_pipelines.engine.operators.column_totals import ColumnTotals
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, ColumnTotal, Total
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
-from airflow_pipelines.sql.plan.ir.merge import Merge
 
 COLUMNS: Mapping[str, DataType] = {
     "k": StringType(),

@@ -15,7 +15,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.limits import Limits
@@ -24,6 +23,7 @@ from airflow_pipelines.engine.operators.computed_values import computed_values
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.selected_rows import select_rows
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, DataType, DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.merged_groups import MergedGroups, merged_groups
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.rows.zsets import WEIGHT, Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
-from airflow_pipelines.sql.plan.ir.merge import Merge
 
 KEYS: Mapping[str, DataType] = {"k0": StringType(), "k1": DoubleType()}
 ACCUMULATORS = (

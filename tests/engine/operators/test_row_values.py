@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DoubleType, IntegerType, StringType, StructField, StructType, TimestampNTZType
 
-from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.row_values import needs_spark, row_values
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 

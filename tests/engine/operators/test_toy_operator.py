@@ -16,7 +16,6 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.arrow import SEQUENCE, VERSION, WEIGHT
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
@@ -39,7 +38,7 @@ from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.output_endpoints import OutputEndpoints
 from airflow_pipelines.host.recovery import Recovery
 from airflow_pipelines.program.diff import PipelineDiff
-from airflow_pipelines.sql.plan.ir.merge import Merge
+from airflow_pipelines.rows.zsets import SEQUENCE, VERSION, WEIGHT, Merge
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from tests.engine.programs import Running, emitted
 from tests.host import saved

@@ -4,12 +4,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import arrow_schema, relaxed, shaped
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema, relaxed
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.internals import query_execution
+from airflow_pipelines.engine.spark.intervals import has_months
 from airflow_pipelines.engine.spark.partitioned_frames import partitioned_frame
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.engine.values.intervals import has_months
+from airflow_pipelines.rows.arrow import shaped
 
 pytestmark = pytest.mark.core
 

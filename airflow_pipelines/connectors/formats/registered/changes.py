@@ -11,7 +11,7 @@ from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.failures import FormatFailure
 from airflow_pipelines.connectors.formats.messages import WrittenMessage
 from airflow_pipelines.connectors.formats.registered.options import RegisteredOptions
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 OPERATION: Final = "op"
 """The header that says what a message is."""

@@ -15,8 +15,8 @@ import pyarrow.dataset as pads
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.delta_table.pieces import Piece, Reading
 from airflow_pipelines.connectors.transports.delta_table.row_condition import PROBLEM, RowCondition, add_problems
-from airflow_pipelines.engine.arrow import WEIGHT, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.zsets import WEIGHT, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.sql.conditions import Expression
 
 NET_BYTES: Final = 64 << 20

@@ -22,8 +22,8 @@ from airflow_pipelines.connectors.transports.lake.columns import table_rows
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, drop_unreadable, drop_unreadable_deletes
 from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.zsets import WEIGHT
 
 logger = logging.getLogger(__name__)
 

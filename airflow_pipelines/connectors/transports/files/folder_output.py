@@ -17,9 +17,9 @@ from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.transports.files.file_writers import ChangesFile, FileKind
 from airflow_pipelines.connectors.transports.files.folder import Folder
 from airflow_pipelines.connectors.transports.files.manifest import MANIFEST, ListedFile, Manifest
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.rows.zsets import WEIGHT
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from airflow_pipelines.connectors.transports.iceberg.columns import as_iceberg
 from airflow_pipelines.connectors.transports.iceberg.pieces import ALL_ROWS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
 from airflow_pipelines.connectors.updates import equal_neighbours
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.zsets import WEIGHT
 
 _PART_BYTES: Final = 128 << 20
 _FEW: Final = 100

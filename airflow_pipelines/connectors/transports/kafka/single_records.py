@@ -12,7 +12,7 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.formats.messages import MessageEncoder, WrittenMessage
 from airflow_pipelines.connectors.left_out import LeftOutRows, RowProblem, records_that_fit
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 Send = Callable[[WrittenMessage, Callable[[], None]], None]
 """Sends a message; what is given with it is called when it turns out to be too large."""

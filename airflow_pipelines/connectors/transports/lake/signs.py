@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 
 def come_and_gone(changes: Changes, shaped: Callable[[pa.Table], pa.Table], schema: pa.Schema) -> tuple[pa.Table, pa.Table]:

@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from airflow_pipelines.connectors.formats.encode import json_texts
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
-from airflow_pipelines.engine.arrow import is_variant
+from airflow_pipelines.rows.arrow import is_variant
 
 Texts: TypeAlias = Callable[[pa.Array], pa.Array]
 """Makes texts of values, with NULL where there is no value."""

@@ -33,7 +33,7 @@ from airflow_pipelines.connectors.transports.postgresql.what_fits import (
     rows_that_go,
     write_what_fits,
 )
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 _NAME: Final = "postgres_output"
 _STAGE: Final = "pg_temp.airflow_pipelines_stage"

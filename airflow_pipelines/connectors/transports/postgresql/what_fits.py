@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.left_out import LeftOutRows, RowProblem, parts_that_fit
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 _ROUNDS: Final = 5
 _MOST_AGAIN: Final = 10_000

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import arrow_schema, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.row_values import DistinctValues, distinct_values
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.rows.arrow import shaped
 from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
 
 ROW = "__row"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
-from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.matches import known_name
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
 from airflow_pipelines.sql.plan.ir.linear import Linear, Select

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
 from airflow_pipelines.engine.batch import weighted
 from airflow_pipelines.engine.operators.lookup_join.conditions import ROW, Rows, evaluated
 from airflow_pipelines.engine.operators.lookup_join.join_block import JoinBlock
 from airflow_pipelines.engine.operators.lookup_join.matches import Matches, known_name
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct
 
 

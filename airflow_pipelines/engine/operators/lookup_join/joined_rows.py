@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
-from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.comparisons import WHOLE_NUMBERS, can_compare, holds
 from airflow_pipelines.engine.operators.context import Context
@@ -19,7 +18,10 @@ from airflow_pipelines.engine.operators.lookup_join.join_block import JoinBlock,
 from airflow_pipelines.engine.operators.lookup_join.joined_items import items_of
 from airflow_pipelines.engine.operators.lookup_join.matches import Matches, known_name, matching_pairs
 from airflow_pipelines.engine.operators.lookup_join.matching import same_kind
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, Equality, SourceColumn
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select
 from airflow_pipelines.sql.plan.ir.version import Version

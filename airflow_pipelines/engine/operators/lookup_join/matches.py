@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import WEIGHT, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import Keys, Pairs, file_index, memory_index
+from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
 
 _VALUES_AT_A_TIME = 1 << 16

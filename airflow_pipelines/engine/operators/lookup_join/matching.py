@@ -12,13 +12,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import ArrowColumn, arrow_schema, can_group
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up, file_index, memory_index
 from airflow_pipelines.engine.operators.comparisons import WHOLE_NUMBERS
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.rows.arrow import ArrowColumn
+from airflow_pipelines.rows.zsets import can_group
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, ColumnTotal, KeptValue, Total
 from airflow_pipelines.sql.plan.ir.delta_sql import WEIGHT
-from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 _SORTED = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BOOLEAN"})

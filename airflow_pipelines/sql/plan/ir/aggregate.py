@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
+from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.description import DERIVED, formerly
 from airflow_pipelines.sql.plan.ir.linear import Item, Select
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
-from airflow_pipelines.sql.plan.ir.merge import Merge
 
 
 class Total(Enum):

@@ -22,10 +22,10 @@ from airflow_pipelines.connectors.formats.failures import FormatFailure, Transie
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.messages import Messages, WrittenMessage
 from airflow_pipelines.connectors.formats.registered.changes import RegisteredChanges
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.rows.changes import OP
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.relations import NESTED, SCALARS, col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer
 

@@ -27,10 +27,10 @@ from airflow_pipelines.connectors.formats.protobuf.messages import protobuf_mess
 from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
 from airflow_pipelines.connectors.formats.protobuf.schemas import row_file
 from airflow_pipelines.connectors.formats.protobuf.types import pool_of
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.rows.changes import OP
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.formats.protobuf.types import SHOP, file, in_options, message_class
 from tests.connectors.relations import NESTED, SCALARS, col, relation
 from tests.fixtures.schema_registry import SchemaRegistryServer

@@ -13,8 +13,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.validation import validate
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.connectors import ConnectorDirection
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.transports.kafka.declared import PEOPLE, Open, declared, opened, read
 from tests.fixtures.kafka import Kafka
 from tests.fixtures.schema_registry import SchemaRegistryServer

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.connectors.changes import ChangesInMemory
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.rows.schema import RelationSchema
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.kafka.declared import PEOPLE, Open, opened, read
 from tests.fixtures.kafka import Kafka

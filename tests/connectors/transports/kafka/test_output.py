@@ -19,7 +19,7 @@ from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.plain import CsvEncoder, JsonEncoder
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.kafka.definitions import KAFKA_OUTPUT
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.contexts import output_context
 from tests.connectors.relations import col, relation
 from tests.fixtures.kafka import Kafka

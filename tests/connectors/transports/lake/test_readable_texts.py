@@ -23,9 +23,9 @@ from airflow_pipelines.connectors.transports.lake.readable_texts import (
     drop_unreadable,
     drop_unreadable_deletes,
 )
-from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
+from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.odd_texts import texts
 from tests.connectors.transports.delta_table import tables as delta
 from tests.connectors.transports.files.manifests import listed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.rows.zsets import Merge
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call, ColumnTotal, KeptValue, Total
 from airflow_pipelines.sql.plan.ir.description import described
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
-from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.passes.calls_over_rows import calls_over_rows, derive_calls_over_rows
 

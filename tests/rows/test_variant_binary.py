@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from airflow_pipelines.connectors.formats import jsontext, variant
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.engine.values.variant_binary import assembled, canonical, decimal, double, integer, string, taken_apart
+from airflow_pipelines.rows.variant_binary import assembled, canonical, decimal, double, integer, string, taken_apart
 
 KEYS = st.sampled_from(["", "a", "b", "z", "é", "A", "\U0001f600", "\uffee", "a" * 300])
 SCALARS = st.one_of(

@@ -1,22 +1,34 @@
-"""Z-set arithmetic in the driver on Arrow tables: rows with weights are merged, compared and cast."""
+"""Z-set arithmetic on Arrow tables: rows with weights are merged and compared.
+
+The weight of a row says how often it is added or removed; a relation's change is a table of such rows (Budiu et al., DBSP:
+Automatic Incremental View Maintenance for Rich Query Languages, VLDB 2023).
+"""
 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from types import MappingProxyType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from cachetools import LRUCache
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from airflow_pipelines.engine.spark.arrow_frames import arrow_schema_of
-from airflow_pipelines.engine.values.intervals import numbered
-from airflow_pipelines.sql.plan.ir.merge import Merge
+
+class Merge(Enum):
+    """The aggregate that joins the values that a state's column has for the same key.
+
+    ``SUM``: they add up. ``MIN`` and ``MAX``: the least or the greatest stays; NULL is no value yet, and nothing can be taken back.
+    ``NEWEST``: the value that was written last stays.
+    """
+
+    SUM = "SUM"
+    MIN = "MIN"
+    MAX = "MAX"
+    NEWEST = "NEWEST"
+
 
 WEIGHT = "__weight"
 """The column with a row's weight: how often the row is added (positive) or removed (negative). A bigint, last in every batch."""
@@ -29,110 +41,13 @@ WEIGHTS_ADD_UP: Mapping[str, Merge] = MappingProxyType({WEIGHT: Merge.SUM})
 _PLACE = "__place"
 
 
-# A schema stays as long as it is known here, so that no other one gets its id. To compare schemas takes as long as to convert one.
-_known: LRUCache[int, tuple[StructType, pa.Schema]] = LRUCache(1_000)
-_lock = threading.Lock()
-ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 RowKey: TypeAlias = tuple[Any, ...]
 """A row's values in a form that can be a key of a dictionary."""
-
-
-def relaxed(schema: StructType) -> StructType:
-    """The schema with NULL allowed everywhere but in the keys of maps.
-
-    Spark infers nullability, and infers it differently for each query. Arrow refuses a NULL struct that has a field without NULL.
-    """
-    fields = [StructField(field.name, _relaxed(field.dataType), nullable=True) for field in schema.fields]
-    return StructType(fields)
-
-
-def _relaxed(kind: DataType) -> DataType:
-    match kind:
-        case StructType():
-            return relaxed(kind)
-        case ArrayType():
-            return ArrayType(_relaxed(kind.elementType), containsNull=True)
-        case MapType():
-            return MapType(_relaxed(kind.keyType), _relaxed(kind.valueType), valueContainsNull=True)
-        case _:
-            return kind
-
-
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of batches that have a Spark schema.
-
-    :param schema: the columns; they must not be changed afterwards
-    """
-    with _lock:
-        known = _known.get(id(schema))
-    if known is None:
-        known = schema, arrow_schema_of(cast(StructType, numbered(relaxed(schema))))
-        with _lock:
-            _known[id(schema)] = known
-    return known[1]
-
-
-def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns that ``schema`` names, cast to its types."""
-    columns = []
-    for column in schema:
-        found = table[column.name]
-        if _has_variant(column.type):
-            chunks = [_shaped(pa.concat_arrays([chunk]), column.type) for chunk in found.chunks]
-            found = pa.chunked_array(chunks, column.type)
-        columns.append(found if found.type == column.type else found.cast(column.type))
-    return pa.table(columns, schema=schema)
-
-
-def _has_variant(kind: pa.DataType) -> bool:
-    if is_variant(kind):
-        return True
-    return pa.types.is_nested(kind) and any(_has_variant(kind.field(at).type) for at in range(kind.num_fields))
-
-
-def is_variant(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is the one in which Spark represents a VARIANT."""
-    if not pa.types.is_struct(kind) or kind.get_field_index("metadata") < 0:
-        return False
-    return bool((kind.field("metadata").metadata or {}).get(b"variant") == b"true")
-
-
-def _shaped(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An array cast to a type, with every VARIANT in Spark's form: its parts are not nullable, so those of a NULL are empty."""
-    if not _has_variant(kind):
-        return array if array.type == kind else array.cast(kind)
-    if is_variant(kind):
-        found = [pc.struct_field(array, field.name).cast(field.type) for field in kind]
-        if any(part.null_count > array.null_count for part in found):
-            raise ValueError("a VARIANT lacks its value or its metadata; was it written in typed pieces (shredded)?")
-        parts = [part.fill_null(b"") for part in found]
-        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
-    if pa.types.is_struct(kind):
-        parts = [_shaped(pc.struct_field(array, [at]), field.type) for at, field in enumerate(kind)]
-        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
-    if pa.types.is_map(kind):
-        keys, items = _shaped(array.keys, kind.key_type), _shaped(array.items, kind.item_type)
-        return pa.MapArray.from_arrays(array.offsets, keys, items, type=kind, mask=array.is_null())
-    return pa.ListArray.from_arrays(array.offsets, _shaped(array.values, kind.value_type), type=kind, mask=array.is_null())
 
 
 def can_group(schema: pa.Schema) -> bool:
     """Whether pyarrow can group by all columns of a schema; it cannot group by nested ones."""
     return not any(pa.types.is_nested(column.type) or pa.types.is_null(column.type) for column in schema)
-
-
-def fixed_width(schema: pa.Schema) -> int | None:
-    """The bytes that each row of a schema takes in memory; None where they are as many as its values need.
-
-    :param schema: the columns
-    """
-    bits = 0
-    for column in schema:
-        if not (pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)):
-            return None
-        # One says whether there is a value.
-        bits += 1 + int(column.type.bit_width)
-    return -(-bits // 8)
 
 
 def consolidate_groupable(table: pa.Table, merges: Mapping[str, Merge] = WEIGHTS_ADD_UP) -> pa.Table:

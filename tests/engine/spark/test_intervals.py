@@ -13,8 +13,8 @@ from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.intervals import shown, shown_in_order
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.engine.values.intervals import shown, shown_in_order
 from tests.engine.compared import Compared
 from tests.engine.programs import Running
 from tests.engine.sizes import SIZES

@@ -1,4 +1,4 @@
-"""Converts intervals between Spark, Arrow and text.
+"""Intervals of Spark in Arrow tables, and as text.
 
 Batches hold day-time intervals as Arrow durations in microseconds, and year-month intervals as 32-bit numbers of months: Arrow's
 own type for months has the same bytes, but pyarrow cannot read its values. Rows that leave the engine have intervals as ISO 8601
@@ -24,9 +24,10 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from airflow_pipelines.rows.interval_texts import calendar_text, microseconds_text, months_text
+
 _MONTHS = "month_interval"
 """pyarrow's name for the type of months, whose values it cannot read."""
-_DAY = 86_400_000_000
 
 
 def has_months(kind: DataType) -> bool:
@@ -121,7 +122,7 @@ def _shown(array: pa.Array, kind: DataType) -> pa.Array:
         case DayTimeIntervalType():
             return _texts(array.cast(pa.duration("us")).cast(pa.int64()), microseconds_text)
         case CalendarIntervalType():
-            return _texts(array, _calendar_text)
+            return _texts(array, calendar_text)
         case StructType():
             members = [_shown(pc.struct_field(array, [at]), field.dataType) for at, field in enumerate(kind.fields)]
             fields = [pa.field(field.name, member.type) for field, member in zip(kind.fields, members, strict=True)]
@@ -137,37 +138,3 @@ def _shown(array: pa.Array, kind: DataType) -> pa.Array:
 
 def _texts(array: pa.Array, text: Callable[[Any], str]) -> pa.Array:
     return pa.array([None if value is None else text(value) for value in array.to_pylist()], pa.string())
-
-
-def months_text(months: int) -> str:
-    """ISO 8601 text of a year-month interval."""
-    return f"{'-' if months < 0 else ''}P{_years_and_months(abs(months)) or '0M'}"
-
-
-def microseconds_text(length: int) -> str:
-    """ISO 8601 text of a day-time interval."""
-    days, rest = divmod(abs(length), _DAY)
-    text = (f"{days}D" if days else "") + _time(rest)
-    return f"{'-' if length < 0 else ''}P{text or 'T0S'}"
-
-
-def _calendar_text(value: tuple[int, int, int]) -> str:
-    """ISO 8601 text of an interval of months, days and nanoseconds, each with its own sign."""
-    months, days, nanoseconds = value
-    signs = ["-" if number < 0 else "" for number in value]
-    text = _years_and_months(abs(months), signs[0]) + (f"{days}D" if days else "") + _time(abs(nanoseconds) // 1_000, signs[2])
-    return f"P{text or 'T0S'}"
-
-
-def _years_and_months(months: int, sign: str = "") -> str:
-    years, rest = divmod(months, 12)
-    return "".join(f"{sign}{number}{unit}" for number, unit in ((years, "Y"), (rest, "M")) if number)
-
-
-def _time(microseconds: int, sign: str = "") -> str:
-    hours, rest = divmod(microseconds, 3_600_000_000)
-    minutes, rest = divmod(rest, 60_000_000)
-    seconds, fraction = divmod(rest, 1_000_000)
-    shown = f"{seconds}.{fraction:06}".rstrip("0").rstrip(".") if fraction else str(seconds)
-    text = "".join(f"{sign}{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M")) if number)
-    return f"T{text}{f'{sign}{shown}S' if rest else ''}" if microseconds else ""

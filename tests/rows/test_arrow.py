@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.arrow import fixed_width
+from airflow_pipelines.rows.arrow import fixed_width
 
 FIXED = [
     pa.bool_(),
