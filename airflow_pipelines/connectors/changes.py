@@ -25,7 +25,7 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 
 ROWS_AT_ONCE = 10_000
@@ -129,7 +129,7 @@ class StreamedChanges:
         # What orderBy does, with partitions of a size that Spark's driver can hold whatever the size of the delta.
         ordered = self._frame.repartitionByRange(self._partitions, *keys).sortWithinPartitions(*keys)
         for table in streamed(ordered):
-            yield from _repeated(shown(shaped(table, arrow_schema(schema)), schema))
+            yield from _repeated(shown(cast_to_schema(table, arrow_schema(schema)), schema))
 
 
 def _repeated(rows: pa.Table) -> Iterator[pa.Table]:

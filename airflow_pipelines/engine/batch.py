@@ -17,7 +17,7 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_frame, arrow_schem
 from airflow_pipelines.engine.spark.intervals import has_months
 from airflow_pipelines.engine.spark.partitioned_frames import partitioned_frame
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 
 __all__ = ["WEIGHT", "Batch", "joined", "weighted"]
@@ -61,7 +61,7 @@ class Batch:
     @classmethod
     def in_memory(cls, schema: StructType, table: pa.Table) -> Batch:
         """A batch of the rows of a table, whose columns are found by name and cast to ``schema``'s Arrow types."""
-        table = shaped(table, arrow_schema(schema))
+        table = cast_to_schema(table, arrow_schema(schema))
         return cls(schema, table.num_rows, table, insert_only=_all_one(table))
 
     @classmethod
@@ -134,7 +134,7 @@ class Batch:
         arrow = arrow_schema(self.schema)
         if self.store is None or not self.files:
             return arrow.empty_table()
-        return shaped(self.store.read(self.files), arrow)
+        return cast_to_schema(self.store.read(self.files), arrow)
 
     def frame(self, spark: SparkSession, limits: Limits = DEFAULT_LIMITS) -> DataFrame:
         """The rows as a DataFrame: those in memory as they are, else a scan of the files.

@@ -10,13 +10,18 @@ import pyarrow.compute as pc
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
 
-def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns that ``schema`` names, cast to its types."""
+def cast_to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns that a schema names, cast to its types.
+
+    :param table: with at least these columns
+    :param schema: names and types of the columns
+    :raises ValueError: when a VARIANT lacks one of its parts
+    """
     columns = []
     for column in schema:
         found = table[column.name]
         if _has_variant(column.type):
-            chunks = [_shaped(pa.concat_arrays([chunk]), column.type) for chunk in found.chunks]
+            chunks = [_cast_array(pa.concat_arrays([chunk]), column.type) for chunk in found.chunks]
             found = pa.chunked_array(chunks, column.type)
         columns.append(found if found.type == column.type else found.cast(column.type))
     return pa.table(columns, schema=schema)
@@ -29,14 +34,14 @@ def _has_variant(kind: pa.DataType) -> bool:
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is the one in which Spark represents a VARIANT."""
+    """Return True if an Arrow type is the one in which Spark represents a VARIANT."""
     if not pa.types.is_struct(kind) or kind.get_field_index("metadata") < 0:
         return False
     return bool((kind.field("metadata").metadata or {}).get(b"variant") == b"true")
 
 
-def _shaped(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An array cast to a type, with every VARIANT in Spark's form: its parts are not nullable, so those of a NULL are empty."""
+def _cast_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast an array to a type, with every VARIANT in Spark's form: its parts are not nullable, so those of a NULL are empty."""
     if not _has_variant(kind):
         return array if array.type == kind else array.cast(kind)
     if is_variant(kind):
@@ -46,16 +51,16 @@ def _shaped(array: pa.Array, kind: pa.DataType) -> pa.Array:
         parts = [part.fill_null(b"") for part in found]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
     if pa.types.is_struct(kind):
-        parts = [_shaped(pc.struct_field(array, [at]), field.type) for at, field in enumerate(kind)]
+        parts = [_cast_array(pc.struct_field(array, [at]), field.type) for at, field in enumerate(kind)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
     if pa.types.is_map(kind):
-        keys, items = _shaped(array.keys, kind.key_type), _shaped(array.items, kind.item_type)
+        keys, items = _cast_array(array.keys, kind.key_type), _cast_array(array.items, kind.item_type)
         return pa.MapArray.from_arrays(array.offsets, keys, items, type=kind, mask=array.is_null())
-    return pa.ListArray.from_arrays(array.offsets, _shaped(array.values, kind.value_type), type=kind, mask=array.is_null())
+    return pa.ListArray.from_arrays(array.offsets, _cast_array(array.values, kind.value_type), type=kind, mask=array.is_null())
 
 
 def fixed_width(schema: pa.Schema) -> int | None:
-    """The bytes that each row of a schema takes in memory; None where they are as many as its values need.
+    """Return the bytes that each row of a schema takes in memory, or None if they depend on its values.
 
     :param schema: the columns
     """

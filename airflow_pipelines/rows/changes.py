@@ -14,7 +14,7 @@ GIVEN = "__given"
 
 
 class Op(IntEnum):
-    """What a row does to its table."""
+    """The effect of a row on its table."""
 
     DELETE = -1
     INSERT = 1
@@ -30,7 +30,7 @@ class TableChanges:
 
     :param table: the table's name
     :param rows: the table's columns, in the Arrow types of its schema, and :data:`OP`; perhaps :data:`GIVEN`
-    :param truncates: whether all that the table has goes first
+    :param truncates: True if the table is emptied first
     """
 
     table: str

@@ -6,19 +6,19 @@ _DAY = 86_400_000_000
 
 
 def months_text(months: int) -> str:
-    """ISO 8601 text of a year-month interval."""
+    """Return the ISO 8601 text of a year-month interval."""
     return f"{'-' if months < 0 else ''}P{_years_and_months(abs(months)) or '0M'}"
 
 
 def microseconds_text(length: int) -> str:
-    """ISO 8601 text of a day-time interval."""
+    """Return the ISO 8601 text of a day-time interval."""
     days, rest = divmod(abs(length), _DAY)
     text = (f"{days}D" if days else "") + _time(rest)
     return f"{'-' if length < 0 else ''}P{text or 'T0S'}"
 
 
 def calendar_text(value: tuple[int, int, int]) -> str:
-    """ISO 8601 text of an interval of months, days and nanoseconds, each with its own sign."""
+    """Return the ISO 8601 text of an interval of months, days and nanoseconds, each with its own sign."""
     months, days, nanoseconds = value
     signs = ["-" if number < 0 else "" for number in value]
     text = _years_and_months(abs(months), signs[0]) + (f"{days}D" if days else "") + _time(abs(nanoseconds) // 1_000, signs[2])

@@ -10,7 +10,7 @@ from airflow_pipelines.rows.types import ColumnType
 
 
 def missing_part(values: ArrowColumn, kind: ColumnType) -> str | None:
-    """The first part that is NULL although its type is NOT NULL. Values that are NULL themselves have no parts.
+    """Find the first part that is NULL although its type is NOT NULL. Values that are NULL themselves have no parts.
 
     :param values: a column of the type's values
     :returns: its path within the column, such as ``.x`` or ``[].y``; None when no part is missing
@@ -22,7 +22,7 @@ def missing_part(values: ArrowColumn, kind: ColumnType) -> str | None:
 
 
 def _missing(present: pa.Array, kind: ColumnType) -> str | None:
-    """The same for an array without NULLs that is not a slice of another."""
+    """Find the first missing part of an array that has no NULLs and is not a slice of another."""
     parts: list[tuple[str, pa.Array, ColumnType]] = []
     if kind.fields is not None:
         parts = [(f".{name}", pc.struct_field(present, [at]), inner) for at, (name, inner) in enumerate(kind.fields)]

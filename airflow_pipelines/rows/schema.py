@@ -41,7 +41,7 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 def arrow_type(kind: ColumnType) -> pa.DataType:
-    """The Arrow type in which the engine holds values of ``kind``.
+    """Return the Arrow type in which processes hold values of a type.
 
     Any part of a value may be NULL in it, because Arrow refuses a NULL struct that has a field without NULL. Parts that must not be
     NULL are checked where values come in, by :func:`~airflow_pipelines.rows.required_parts.missing_part`.
@@ -66,14 +66,14 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
 
 
 class EvaluatedDefaults(Protocol):
-    """Gives the values of DEFAULTs that are not the same for each record."""
+    """The DEFAULTs that are not the same for each record."""
 
     @property
     def columns(self) -> Set[str]:
         """The columns that have one."""
 
     def row(self, now: int) -> Mapping[str, Any]:
-        """The values for one record, by column, as Python has them.
+        """Evaluate them for one record, as Python values by column.
 
         :param now: the time in microseconds since the epoch, as NOW() shows it
         :raises ValueError: when one cannot be evaluated
@@ -81,14 +81,14 @@ class EvaluatedDefaults(Protocol):
 
 
 class DescribedDefaults(Protocol):
-    """Gives the values of DEFAULTs that read what a connector says of a record (``CONNECTOR_METADATA()``)."""
+    """The DEFAULTs that read what a connector says of a record (``CONNECTOR_METADATA()``)."""
 
     @property
     def columns(self) -> Set[str]:
         """The columns that have one."""
 
     def rows(self, now: int, metadata: pa.Table) -> Sequence[Mapping[str, Any]]:
-        """The values for some records, by column, as Python has them.
+        """Evaluate them for some records, as Python values by column.
 
         :param now: the time in microseconds since the epoch, as NOW() shows it
         :param metadata: what is known of each record, by name
@@ -141,7 +141,7 @@ class RelationSchema:
         return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.type.nullable) for c in self.columns])
 
     def column(self, name: str) -> Column:
-        """The column with the canonical ``name``.
+        """Return the column with a canonical name.
 
         :raises KeyError: when there is none
         """

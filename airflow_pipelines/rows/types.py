@@ -276,11 +276,11 @@ class ColumnType:
         return 1 + max(each.depth for each in self.parts) if self.parts else 0
 
     def with_nullable(self, nullable: bool) -> ColumnType:
-        """The same type with the given nullability."""
+        """Return the same type with the given nullability."""
         return replace(self, nullable=nullable)
 
     def spark_ddl(self) -> str:
-        """The type as Spark SQL writes it, e.g. ``DECIMAL(5,2)`` or ``ARRAY<STRING>``."""
+        """Write the type as Spark SQL does, e.g. ``DECIMAL(5,2)`` or ``ARRAY<STRING>``."""
         if self.is_decimal:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.component is not None:
@@ -298,7 +298,7 @@ class ColumnType:
         return SPARK_NAMES[self.name]
 
     def spark_json(self) -> str | dict[str, Any]:
-        """The type as Spark's schema JSON writes it: a name, or an object for nested types."""
+        """Write the type as Spark's schema JSON does: a name, or an object for nested types."""
         if self.is_decimal:
             return f"decimal({self.precision},{self.scale})"
         if self.component is not None:
@@ -314,7 +314,7 @@ class ColumnType:
         return _SPARK_JSON_NAMES[self.name]
 
     def to_wire(self) -> dict[str, Any]:
-        """The type as the REST contract writes it: always the same eight keys, null where one does not apply."""
+        """Write the type as the REST contract does: always the same eight keys, null where one does not apply."""
         fields = None
         if self.fields is not None:
             fields = [
@@ -333,7 +333,7 @@ class ColumnType:
         }
 
     def __str__(self) -> str:
-        """The type as a user writes it, for messages."""
+        """Write the type as users do, for messages."""
         if self.is_decimal:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.is_array:
@@ -348,20 +348,20 @@ class ColumnType:
 
 
 def decimal(precision: int = MAX_DECIMAL_PRECISION, scale: int = 0, nullable: bool = True) -> ColumnType:
-    """A DECIMAL with ``precision`` digits, ``scale`` of them after the point."""
+    """Return a DECIMAL with ``precision`` digits, ``scale`` of them after the point."""
     return ColumnType("DECIMAL", nullable, precision=precision, scale=scale)
 
 
 def has_calendar_interval(kind: str) -> bool:
-    """Whether a Spark type, as its name is written, holds Spark's legacy interval, which can be neither stored nor compared."""
+    """Return True if a Spark type, by its name, holds Spark's legacy interval, which can be neither stored nor compared."""
     return _CALENDAR.search(kind) is not None
 
 
 def from_spark_json(kind: str | Mapping[str, Any], nullable: bool = True) -> ColumnType:
-    """The column type of a type in Spark's schema JSON.
+    """Return the column type of a type in Spark's schema JSON.
 
     :param kind: the value of ``type`` in Spark's schema JSON: a name such as ``decimal(5,2)``, or an object for nested types
-    :param nullable: whether the column (or field, element, value) may be NULL
+    :param nullable: True if the column (or field, element, value) may be NULL
     :raises ValueError: when Spark's type has no counterpart here (a user-defined or calendar interval type)
     """
     if isinstance(kind, str):

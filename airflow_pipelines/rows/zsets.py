@@ -46,7 +46,7 @@ RowKey: TypeAlias = tuple[Any, ...]
 
 
 def can_group(schema: pa.Schema) -> bool:
-    """Whether pyarrow can group by all columns of a schema; it cannot group by nested ones."""
+    """Return True if pyarrow can group by all columns of a schema; it cannot group by nested ones."""
     return not any(pa.types.is_nested(column.type) or pa.types.is_null(column.type) for column in schema)
 
 
@@ -104,7 +104,7 @@ def consolidate(table: pa.Table) -> pa.Table:
 
 
 def row_keys(rows: pa.Table) -> list[RowKey]:
-    """A key for each row. Rows in canonical form have equal keys when no function of SQL can tell them apart."""
+    """Return a key for each row. Rows in canonical form have equal keys when no function of SQL can tell them apart."""
     if not rows.num_columns:
         return [()] * rows.num_rows
     columns = [[_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names]

@@ -12,7 +12,7 @@ from pyspark.sql.types import VariantVal
 
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.rows.changes import Op, TableChanges
-from airflow_pipelines.rows.variant_binary import canonical
+from airflow_pipelines.rows.variant_binary import to_canonical_form
 from tests.engine.programs import Running
 from tests.engine.random_programs import COLUMNS, KEY_VALUES, SEEN, TABLES, TYPES
 
@@ -81,7 +81,7 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, dict):
-        variant = canonical(value) if value.keys() == {"value", "metadata"} else value
+        variant = to_canonical_form(value) if value.keys() == {"value", "metadata"} else value
         return tuple(sorted((key, _comparable(item)) for key, item in variant.items()))
     if isinstance(value, list):
         # Arrow gives a map as a list of pairs, in the order in which it was written.
@@ -101,7 +101,7 @@ def _exact(value: Any) -> Any:
     if isinstance(value, decimal.Decimal):
         return EXACT.normalize(value)
     if isinstance(value, dict):
-        variant = canonical(value) if value.keys() == {"value", "metadata"} else value
+        variant = to_canonical_form(value) if value.keys() == {"value", "metadata"} else value
         return tuple((key, _exact(item)) for key, item in variant.items())
     if isinstance(value, list | tuple):
         return tuple(map(_exact, value))

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from airflow_pipelines.rows.variant_binary import assembled, double, integer, string
+from airflow_pipelines.rows.variant_binary import encode_float, encode_integer, encode_text, encode_variant
 from tests.engine import random_features
 
 TEXTS = st.sampled_from(["", "a", "A", "b", "a'b"])
@@ -31,16 +31,16 @@ VARIANTS = st.one_of(
     st.none(),
     st.sampled_from(
         [
-            assembled({"b": string(b"2020-01-01"), "a": integer(1) or b""}),
-            assembled({"b": b"\x2c" + (18262).to_bytes(4, "little"), "a": integer(1) or b""}),
+            encode_variant({"b": encode_text(b"2020-01-01"), "a": encode_integer(1) or b""}),
+            encode_variant({"b": b"\x2c" + (18262).to_bytes(4, "little"), "a": encode_integer(1) or b""}),
             # The same with a dictionary in another order.
             {
                 "value": b"\x02\x02\x01\x00\x00\x02\x07\x0c\x01" + b"\x2c" + (18262).to_bytes(4, "little"),
                 "metadata": b"\x01\x02\x00\x01\x02ba",
             },
-            assembled([double(0.0), double(float("nan"))]),
-            assembled(b"\x20\x02" + (150).to_bytes(4, "little")),
-            assembled(b"\x20\x01" + (15).to_bytes(4, "little")),
+            encode_variant([encode_float(0.0), encode_float(float("nan"))]),
+            encode_variant(b"\x20\x02" + (150).to_bytes(4, "little")),
+            encode_variant(b"\x20\x01" + (15).to_bytes(4, "little")),
         ]
     ),
 )

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from airflow_pipelines.connectors.formats import jsontext, variant
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.rows.variant_binary import assembled, canonical, decimal, double, integer, string, taken_apart
+from airflow_pipelines.rows.variant_binary import (
+    decode_variant,
+    encode_decimal,
+    encode_float,
+    encode_integer,
+    encode_text,
+    encode_variant,
+    to_canonical_form,
+)
 
 KEYS = st.sampled_from(["", "a", "b", "z", "é", "A", "\U0001f600", "\uffee", "a" * 300])
 SCALARS = st.one_of(
@@ -36,7 +44,7 @@ def test_spark_rebuilds_what_is_written_here_to_the_same_bytes(sessions: SparkSe
         found = collected(sessions.small.sql(query))["v"].to_pylist()
         for value, theirs in zip(many, found, strict=True):
             ours = variant.encode(jsontext.loads(jsontext.dumps(value)))
-            assert canonical(theirs) == canonical(ours) == ours, value
+            assert to_canonical_form(theirs) == to_canonical_form(ours) == ours, value
             if not _has_decimal(value):
                 assert theirs == ours, value
 
@@ -45,38 +53,42 @@ def test_spark_rebuilds_what_is_written_here_to_the_same_bytes(sessions: SparkSe
 
 def test_taking_apart_and_assembling_changes_nothing() -> None:
     value = {"value": b"", "metadata": b""}
-    value = assembled({"b": [string(b"x"), {"z": b"\x00", "c": b"\x00"}], "a": b"\x04"})
-    assert assembled(taken_apart(value)) == value
+    value = encode_variant({"b": [encode_text(b"x"), {"z": b"\x00", "c": b"\x00"}], "a": b"\x04"})
+    assert encode_variant(decode_variant(value)) == value
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (b"\x10\x01\x00\x00\x00\x00\x00\x00\x00"[:1] + b"\x01\x00", integer(1)),
-        (double(-0.0), double(0.0)),
-        (decimal(Decimal("1.50")), decimal(Decimal("1.5"))),
-        (b"\x20\x02" + (150).to_bytes(4, "little"), decimal(Decimal("1.5"))),
-        (b"\x40\x01\x00\x00\x00x", string(b"x")),
-        (double(float("nan")), double(-float("nan"))),
+        (b"\x10\x01\x00\x00\x00\x00\x00\x00\x00"[:1] + b"\x01\x00", encode_integer(1)),
+        (encode_float(-0.0), encode_float(0.0)),
+        (encode_decimal(Decimal("1.50")), encode_decimal(Decimal("1.5"))),
+        (b"\x20\x02" + (150).to_bytes(4, "little"), encode_decimal(Decimal("1.5"))),
+        (b"\x40\x01\x00\x00\x00x", encode_text(b"x")),
+        (encode_float(float("nan")), encode_float(-float("nan"))),
     ],
     ids=["a wide integer", "a zero's sign", "zeros at the end", "zeros at the end as written by others", "a long string", "NaN"],
 )
 def test_what_no_function_can_tell_apart_is_one_value(one: bytes, other: bytes) -> None:
-    assert canonical(assembled({"k": one})) == canonical(assembled({"k": other})) == assembled({"k": other})
+    assert (
+        to_canonical_form(encode_variant({"k": one}))
+        == to_canonical_form(encode_variant({"k": other}))
+        == encode_variant({"k": other})
+    )
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (integer(1), decimal(Decimal(1))),
-        (integer(1), double(1.0)),
-        (double(1.5), double(1.5, 14)),
-        (string(b"2020-01-01"), b"\x2c" + (18262).to_bytes(4, "little")),
+        (encode_integer(1), encode_decimal(Decimal(1))),
+        (encode_integer(1), encode_float(1.0)),
+        (encode_float(1.5), encode_float(1.5, 14)),
+        (encode_text(b"2020-01-01"), b"\x2c" + (18262).to_bytes(4, "little")),
     ],
     ids=["integer, decimal", "integer, double", "double, float", "string, date"],
 )
 def test_values_of_different_types_stay_different(one: bytes, other: bytes) -> None:
-    assert canonical(assembled([one])) != canonical(assembled([other]))
+    assert to_canonical_form(encode_variant([one])) != to_canonical_form(encode_variant([other]))
 
 
 def _literal(text: str) -> str:

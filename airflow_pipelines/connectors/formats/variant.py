@@ -25,23 +25,23 @@ def encode(value: Any) -> dict[str, bytes]:
     :raises RecordProblem: when a number or text has no variant form, or the value is nested too deeply
     """
     try:
-        return binary.assembled(_tree(value, MAX_DEPTH))
+        return binary.encode_variant(_tree(value, MAX_DEPTH))
     except UnicodeEncodeError as error:
         raise RecordProblem(f"{excerpt(jsontext.shown(value), 60)} holds text that is not valid UTF-8") from error
 
 
 def to_json(variant: Mapping[str, bytes]) -> str:
     """The JSON text of a variant; what JSON lacks (dates, timestamps, binary) becomes a string."""
-    return _to_json(binary.taken_apart(variant))
+    return _to_json(binary.decode_variant(variant))
 
 
 def _tree(value: Any, depth: int) -> binary.Tree:
     if value is None:
-        return binary.null()
+        return binary.encode_null()
     if isinstance(value, bool):
-        return binary.boolean(value)
+        return binary.encode_boolean(value)
     if isinstance(value, str):
-        return binary.string(value.encode())
+        return binary.encode_text(value.encode())
     if isinstance(value, (int, Decimal)):
         return _number(value)
     if depth == 0:
@@ -52,14 +52,14 @@ def _tree(value: Any, depth: int) -> binary.Tree:
 
 
 def _number(value: int | Decimal) -> bytes:
-    found = binary.integer(value) if isinstance(value, int) else None
-    found = found or binary.decimal(Decimal(value))
+    found = binary.encode_integer(value) if isinstance(value, int) else None
+    found = found or binary.encode_decimal(Decimal(value))
     if found is not None:
         return found
     number = float(value)
     if math.isinf(number):
         raise RecordProblem(f"{excerpt(str(value), 60)} is out of range for VARIANT")
-    return binary.double(number)
+    return binary.encode_float(number)
 
 
 def _to_json(tree: binary.Tree) -> str:
@@ -75,19 +75,19 @@ def _primitive(kind: int, data: bytes) -> str:
     if kind in (binary.NULL, binary.TRUE, binary.FALSE):
         return ("null", "true", "false")[kind]
     if kind in binary.DECIMALS:
-        return format(binary.read_decimal(data, binary.DECIMALS[kind][0]), "f")
+        return format(binary.decode_decimal(data, binary.DECIMALS[kind][0]), "f")
     if kind in binary.INTEGERS:
-        return str(binary.read_signed(data, 1, binary.INTEGERS[kind]))
+        return str(binary.decode_signed(data, 1, binary.INTEGERS[kind]))
     if kind in (binary.DOUBLE, binary.FLOAT):
-        number = binary.read_float(data, kind)
+        number = binary.decode_float(data, kind)
         return repr(number) if math.isfinite(number) else "null"
     if kind in (binary.STRING, binary.BINARY):
         content = data[5:]
         return jsontext.dumps(content.decode() if kind == binary.STRING else base64.b64encode(content).decode())
     if kind == binary.DATE:
-        return jsontext.dumps((_EPOCH + dt.timedelta(days=binary.read_signed(data, 1, 4))).date().isoformat())
+        return jsontext.dumps((_EPOCH + dt.timedelta(days=binary.decode_signed(data, 1, 4))).date().isoformat())
     if kind in (binary.TIMESTAMP, binary.TIMESTAMP_NTZ, binary.TIME):
-        moment = _EPOCH + dt.timedelta(microseconds=binary.read_signed(data, 1, 8))
+        moment = _EPOCH + dt.timedelta(microseconds=binary.decode_signed(data, 1, 8))
         if kind == binary.TIME:
             text = moment.time().isoformat()
             return jsontext.dumps(text.rstrip("0") if "." in text else text)

@@ -22,7 +22,7 @@ from airflow_pipelines.engine.operators.gathered_groups import GatheredGroups
 from airflow_pipelines.engine.operators.row_values import needs_spark, row_values
 from airflow_pipelines.engine.operators.time_windows import TimeWindows
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
-from airflow_pipelines.rows.arrow import ArrowColumn, shaped
+from airflow_pipelines.rows.arrow import ArrowColumn, cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT, Merge, merge_groupable
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate, Total, UnionPart
 from airflow_pipelines.sql.plan.ir.passed_rows import passed_rows
@@ -289,7 +289,7 @@ def _parts(batches: Sequence[Batch], columns: Mapping[str, str]) -> Iterator[pa.
         if batch.table is not None:
             parts = iter([batch.table.select(types.names)])
         elif batch.store is not None:
-            parts = (shaped(part, types) for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, types.names))
+            parts = (cast_to_schema(part, types) for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, types.names))
         for part in parts:
             yield pa.table([*(part[column] for column in columns.values()), part[WEIGHT]], names=[*columns, WEIGHT])
 

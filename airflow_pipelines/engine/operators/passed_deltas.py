@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.passed_rows import PassedRows
 
@@ -30,4 +30,4 @@ def passed_delta(passed: PassedRows, columns: Sequence[str], context: Context) -
             types = arrow_schema(batch.schema)
             kept = pa.schema([types.field(name) for name in dict.fromkeys(names)])
             for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, kept.names):
-                yield shaped(part, kept).select(names).rename_columns([*columns, WEIGHT])
+                yield cast_to_schema(part, kept).select(names).rename_columns([*columns, WEIGHT])

@@ -26,7 +26,7 @@ from airflow_pipelines.engine.spark.queries import queried
 from airflow_pipelines.engine.spark.schemas import hinted_schema_json
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.source_text import SourceText
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.schema import RelationSchema
 
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
@@ -124,7 +124,7 @@ class Analysis:
         :raises QueryRefused: when it cannot be evaluated
         """
         with _refusals(query):
-            rows: list[dict[str, Any]] = shaped(collected(self._session.sql(query)), types).to_pylist()
+            rows: list[dict[str, Any]] = cast_to_schema(collected(self._session.sql(query)), types).to_pylist()
         return rows
 
     def rows_over(self, table: pa.Table, query: Callable[[str], str], types: pa.Schema) -> list[dict[str, Any]]:

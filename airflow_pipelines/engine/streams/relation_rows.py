@@ -19,7 +19,7 @@ from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHT
 
 ROWS_AT_ONCE = 10_000
@@ -68,7 +68,7 @@ def _sorted_by_spark(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
     keys = [f.signum(f.col(WEIGHT)), f.expr(f"{VALUE_BYTES}(STRUCT({rest}))")]
     partitions = max(1, delta.rows // _PARTITION_ROWS)
     for table in streamed(frame.repartitionByRange(partitions, *keys).sortWithinPartitions(*keys)):
-        yield shaped(table, arrow_schema(delta.schema))
+        yield cast_to_schema(table, arrow_schema(delta.schema))
 
 
 def _single_rows(rows: pa.Table) -> Iterator[pa.Table]:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.rows.arrow import ArrowColumn, is_variant
-from airflow_pipelines.rows.variant_binary import canonical
+from airflow_pipelines.rows.variant_binary import to_canonical_form
 from airflow_pipelines.sql.values import canonical_form
 
 
@@ -51,7 +51,7 @@ def _array(array: pa.Array) -> pa.Array:
         values = pc.add(array, pa.scalar(0.0, kind))
         return pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), kind), values)
     if is_variant(kind):
-        return pa.array([None if value is None else canonical(value) for value in array.to_pylist()], kind)
+        return pa.array([None if value is None else to_canonical_form(value) for value in array.to_pylist()], kind)
     if pa.types.is_struct(kind):
         parts = [_array(pa.concat_arrays([pc.struct_field(array, [at])])) for at in range(kind.num_fields)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())

@@ -16,7 +16,7 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.rows.changes import Op
-from airflow_pipelines.rows.variant_binary import assembled, string
+from airflow_pipelines.rows.variant_binary import encode_text, encode_variant
 from tests.engine.another_release import release_without_canonical_form
 from tests.engine.oracle import Oracle, Rows, rows_of
 from tests.engine.programs import Running
@@ -45,8 +45,8 @@ QUERIES = {
     "summed": "select t.m, count(*) as c, sum(t.x) as x from t join u on t.id = u.id group by t.m",
 }
 """Views over functions that see how values are represented."""
-DATE = assembled(b"\x2c" + (18262).to_bytes(4, "little"))
-TEXT = assembled(string(b"2020-01-01"))
+DATE = encode_variant(b"\x2c" + (18262).to_bytes(4, "little"))
+TEXT = encode_variant(encode_text(b"2020-01-01"))
 
 
 OF_EACH_KIND = {name: QUERIES[name] for name in ("negated", "joined", "typed", "summed")}

@@ -10,7 +10,7 @@ from airflow_pipelines.engine.spark.internals import query_execution
 from airflow_pipelines.engine.spark.intervals import has_months
 from airflow_pipelines.engine.spark.partitioned_frames import partitioned_frame
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 
 pytestmark = pytest.mark.core
 
@@ -37,10 +37,10 @@ VALUES = {
 def test_spark_gets_the_rows_as_they_are(kind: str, sessions: SparkSessions) -> None:
     schema = StructType.fromDDL(f"v {kind}")
     query = f"SELECT CAST({VALUES[kind]} AS {kind}) AS v UNION ALL SELECT NULL UNION ALL SELECT CAST({VALUES[kind]} AS {kind})"
-    rows = shaped(collected(sessions.small.sql(query)), arrow_schema(schema))
+    rows = cast_to_schema(collected(sessions.small.sql(query)), arrow_schema(schema))
     again = collected(partitioned_frame(sessions.small, rows, relaxed(schema)))
     # As text, because NaN is not equal to itself.
-    assert repr(shaped(again, arrow_schema(schema)).to_pylist()) == repr(rows.to_pylist())
+    assert repr(cast_to_schema(again, arrow_schema(schema)).to_pylist()) == repr(rows.to_pylist())
     assert has_months(schema) is (kind == "interval year to month")
 
 

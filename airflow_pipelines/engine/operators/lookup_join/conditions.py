@@ -14,7 +14,7 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.row_values import DistinctValues, distinct_values
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
 
 ROW = "__row"
@@ -68,7 +68,7 @@ def _evaluated(rows: Rows, conditions: Sequence[str], items: Sequence[str], cont
     fields = [StructField(name, kind) for name, kind in zip(names, rows.kinds, strict=True)]
     schema = StructType([*fields, StructField(ROW, LongType())])
     values = pa.table([*rows.values, pa.array(np.arange(rows.count))], [*names, ROW])
-    batch = Batch(schema, rows.count, shaped(values, arrow_schema(schema)))
+    batch = Batch(schema, rows.count, cast_to_schema(values, arrow_schema(schema)))
     structs = []
     # As fields of structs the columns have the names that the expressions know them by.
     for source in dict.fromkeys(alias for alias, _ in rows.columns):

@@ -13,7 +13,7 @@ from airflow_pipelines.engine.operators.lookup_join.conditions import ROW, Rows,
 from airflow_pipelines.engine.operators.lookup_join.join_block import JoinBlock
 from airflow_pipelines.engine.operators.lookup_join.matches import Matches, known_name
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct
 
@@ -46,7 +46,7 @@ def items_of(block: JoinBlock, found: Sequence[Matches], conditions: Sequence[Co
         left -= sum(column.nbytes for column in columns.values())
         own = {name: column.slice(at, matches.rows) for name, column in computed.items()}
         shown = {item.name: columns[passed[item.name]] if item.name in passed else own[item.name] for item in items}
-        parts.append(shaped(pa.table({**shown, WEIGHT: matches.weights()}), schema))
+        parts.append(cast_to_schema(pa.table({**shown, WEIGHT: matches.weights()}), schema))
         at += matches.rows
     return pa.concat_tables(parts)
 

@@ -20,7 +20,7 @@ from airflow_pipelines.engine.operators.lookup_join.matches import Matches, know
 from airflow_pipelines.engine.operators.lookup_join.matching import same_kind
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, Equality, SourceColumn
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select
@@ -314,4 +314,4 @@ def _parts(batch: Batch, names: Sequence[str]) -> Iterator[pa.Table]:
     elif batch.store is not None:
         types = arrow_schema(batch.schema)
         for part in batch.store.read_in_parts(batch.files, _ROWS_AT_A_TIME, names):
-            yield shaped(part, pa.schema([types.field(name) for name in names]))
+            yield cast_to_schema(part, pa.schema([types.field(name) for name in names]))

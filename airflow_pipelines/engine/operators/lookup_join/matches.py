@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.lookup.index import Keys, Pairs, file_index, memory_index
-from airflow_pipelines.rows.arrow import shaped
+from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT
 from airflow_pipelines.sql.plan.ir.join_graph import SourceColumn
 
@@ -108,7 +108,7 @@ class Matches:
         for part in self.pairs:
             for chunk in _taken(part.column(self.columns[name]), part.found):
                 # Files have other names and types inside of nested values.
-                yield from shaped(pa.table([chunk], [name]), schema)[name].chunks
+                yield from cast_to_schema(pa.table([chunk], [name]), schema)[name].chunks
 
 
 def _taken(column: pa.ChunkedArray, places: npt.NDArray[np.int64]) -> Iterator[pa.Array]:
