@@ -12,8 +12,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.functions.python_functions import register_functions
-from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
 from airflow_pipelines.engine.spark.sessions import sibling
+from airflow_pipelines.engine.spark.value_bytes import register_value_bytes
 from airflow_pipelines.program.functions import FunctionDefinition
 
 MOST_IDLE = 16

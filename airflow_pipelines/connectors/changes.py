@@ -19,11 +19,11 @@ from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType
 from airflow_pipelines.connectors.sort_keys import sort_keys
 from airflow_pipelines.connectors.updates import with_updates
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.value_bytes import VALUE_BYTES
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import WEIGHT

@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, joined
-from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.planned_query import Result
 from airflow_pipelines.engine.spark.prepared_queries import PreparedQueries, QueryPlan
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.engine.spark.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote

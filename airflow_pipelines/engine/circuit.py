@@ -22,12 +22,12 @@ from airflow_pipelines.engine.held_memory import held_memory
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup.index import file_index
-from airflow_pipelines.engine.lookup.large_contents import LargeContents
 from airflow_pipelines.engine.normalise import Rejected
 from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.large_contents import LargeContents
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.operators.state import Kept
+from airflow_pipelines.engine.operators.stream_states import StreamStates
 from airflow_pipelines.engine.pending import Collected, Pending
 from airflow_pipelines.engine.plain_contents import plain_contents
 from airflow_pipelines.engine.program import Program
@@ -40,11 +40,11 @@ from airflow_pipelines.engine.stages import (
     needed_for,
     restored_states,
 )
+from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
-from airflow_pipelines.engine.streams.stream_states import StreamStates
 from airflow_pipelines.engine.table_deltas import table_deltas
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.time.timing import TimedStep, Timing

@@ -1,10 +1,14 @@
-"""What can go wrong in a step."""
+"""Errors of steps, and their texts without secrets."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+_USER: Final = re.compile(r"(?<=://)[^/\s@]+@")
+_SETTING: Final = re.compile(r"(?i)([\w.-]*(?:password|passwd|secret|token|credential|access[._-]?key)[\w.-]*[\"']?\s*[=:]\s*)\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +46,11 @@ class StepError(Exception):
         self.expression = expression
         self.failing_row = failing_row
         self.trace = trace
+
+
+def mask_secrets(text: str) -> str:
+    """Replace the passwords, tokens and keys that a text of a library quotes from addresses and settings.
+
+    :param text: such as an exception's message
+    """
+    return _SETTING.sub(r"\1***", _USER.sub("***@", text))

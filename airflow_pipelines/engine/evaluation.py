@@ -15,8 +15,8 @@ from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.result import Outcome
-from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.spark.failures import step_error
+from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.step_stats import OperatorStats
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.trace import Trace

@@ -16,7 +16,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from airflow_pipelines.engine.functions import python_probe, python_worker
+from airflow_pipelines.engine.functions import python_probe
+from airflow_pipelines.engine.spark import python_worker
 from airflow_pipelines.engine.spark.python_udfs import register_pandas, register_scalar, send_by_value
 from airflow_pipelines.program.functions import FunctionDefinition
 from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, ProgramErrors, ProgramMessage

@@ -19,7 +19,7 @@ from airflow_pipelines.engine.operators.lookup_join.fetch import Delta, delta_of
 from airflow_pipelines.engine.operators.merged_groups import merged_groups
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
-from airflow_pipelines.engine.operators.state import Kept, StateSchema
+from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.zsets import Merge

@@ -17,7 +17,7 @@ from airflow_pipelines.engine.operators.lookup_join.matching import matching_bat
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import TOUCHES_MOST, Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.operators.session_changes import change_of_sessions
-from airflow_pipelines.engine.operators.state import Kept
+from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource

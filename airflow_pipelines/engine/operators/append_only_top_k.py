@@ -19,8 +19,8 @@ from airflow_pipelines.engine.operators.lookup_join.matching import (
 from airflow_pipelines.engine.operators.new_first_rows import change_of_first_rows
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
-from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK

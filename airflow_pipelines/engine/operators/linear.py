@@ -12,8 +12,8 @@ from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.selected_rows import select_rows
-from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
+from airflow_pipelines.engine.state import Kept
 from airflow_pipelines.rows.zsets import can_group, consolidate_groupable
 from airflow_pipelines.sql.plan.ir.computed_columns import computed_columns
 from airflow_pipelines.sql.plan.ir.linear import Linear

@@ -12,8 +12,8 @@ from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, wanted_of
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import TOUCHES_MOST, Outcome, stage_schema, struct_of
-from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.operators.touched_group_totals import change_of_groups
+from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate

@@ -19,14 +19,14 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.full import subtracted, with_contents
+from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
-from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS
+from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.zsets import can_group, consolidate, row_keys

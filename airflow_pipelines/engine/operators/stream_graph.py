@@ -10,7 +10,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
-from airflow_pipelines.engine.operators.state import Kept, StateSchema
+from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.stream_nodes import StreamGraph
 from airflow_pipelines.engine.streams.relation_rows import relation_rows
 from airflow_pipelines.engine.streams.runtime import StreamRuntime

@@ -15,9 +15,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.functions.python_worker import FAILURE
-from airflow_pipelines.engine.spark.java_errors import java_causes, java_stack, without_secrets
+from airflow_pipelines.engine.errors import StepError, mask_secrets
+from airflow_pipelines.engine.spark.java_errors import java_causes, java_stack
+from airflow_pipelines.engine.spark.python_worker import FAILURE
 from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.storage.errors import StorageError, storage_error
 
@@ -109,7 +109,7 @@ def failure_text(error: BaseException) -> str:
     causes = java_causes(error)
     if causes:
         return _shortened(str(causes[-1]))
-    return f"{type(error).__name__}: {without_secrets(str(error))}"
+    return f"{type(error).__name__}: {mask_secrets(str(error))}"
 
 
 def _message_with_condition(error: Exception) -> str | None:
@@ -132,7 +132,7 @@ def full_trace(error: BaseException) -> str:
     text = "".join(traceback.format_exception(error)).rstrip()
     # The text of these has no stack.
     stack = java_stack(error) if isinstance(error, CapturedException) else None
-    return without_secrets(text) + (f"\n\nJava:\n{stack}" if stack else "")
+    return mask_secrets(text) + (f"\n\nJava:\n{stack}" if stack else "")
 
 
 def _shortened(text: str) -> str:

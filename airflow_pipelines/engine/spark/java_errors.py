@@ -11,6 +11,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
+from airflow_pipelines.engine.errors import mask_secrets
+
 SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
 """What running or planning a query raises: errors that PySpark has classes for, and any other exception of the JVM."""
 _CLASS = r"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*"
@@ -32,8 +34,6 @@ _TOO_LARGE = frozenset(
 _TOO_LARGE_TEXTS = ("OutOfMemoryError", "Cannot grow BufferHolder", "[COLLECTION_SIZE_LIMIT_EXCEEDED", "exceeds VM limit")
 """In the messages of exceptions that have another class, or only tell of one in a task."""
 _CONDITION = re.compile(r"^\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
-_USER = re.compile(r"(?<=://)[^/\s@]+@")
-_SETTING = re.compile(r"(?i)([\w.-]*(?:password|passwd|secret|token|credential|access[._-]?key)[\w.-]*[\"']?\s*[=:]\s*)\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ def java_stack(error: BaseException) -> str | None:
             # The JVM gives the text, and it may have died of the error.
             text = str(error.errmsg)
         # The first line names the object that was called.
-        return without_secrets(text.split("\n", 1)[-1].removeprefix(": "))
+        return mask_secrets(text.split("\n", 1)[-1].removeprefix(": "))
     if isinstance(error, CapturedException):
-        return without_secrets(str(error._stackTrace))
+        return mask_secrets(str(error._stackTrace))
     return None
 
 
@@ -98,11 +98,6 @@ def java_causes(error: BaseException) -> tuple[JavaCause, ...]:
     found = list(dict.fromkeys(_chain(stack))) if stack is not None else []
     causes = [cause for cause in found if cause.name not in _WRAPPERS and not _is_aborted(cause)]
     return tuple(causes or found)
-
-
-def without_secrets(text: str) -> str:
-    """A text of Java without the passwords, tokens and keys that it may quote in addresses and settings."""
-    return _SETTING.sub(r"\1***", _USER.sub("***@", text))
 
 
 def _chain(stack: str) -> Iterator[JavaCause]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
 from airflow_pipelines.engine.spark.function_registry import remove_other_functions
+from airflow_pipelines.engine.spark.value_bytes import register_value_bytes
 
 RECURSION_LEVELS = "spark.sql.cteRecursionLevelLimit"
 """The setting for the number of rounds after which a recursion fails; -1 for none."""

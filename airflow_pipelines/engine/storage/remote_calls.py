@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import tenacity
 
-from airflow_pipelines.engine.spark.java_errors import without_secrets
+from airflow_pipelines.engine.errors import mask_secrets
 
 T = TypeVar("T")
 
@@ -63,6 +63,6 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    text = without_secrets(str(error)) or type(error).__name__
+    text = mask_secrets(str(error)) or type(error).__name__
     denied = isinstance(error, PermissionError) and "SignatureDoesNotMatch" not in text
     return f"Forbidden: {text}" if denied else text

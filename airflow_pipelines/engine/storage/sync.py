@@ -16,7 +16,7 @@ from uuid import UUID
 
 import fsspec
 
-from airflow_pipelines.engine.spark.java_errors import without_secrets
+from airflow_pipelines.engine.errors import mask_secrets
 from airflow_pipelines.engine.storage import manifest
 from airflow_pipelines.engine.storage.batch_store import content_name
 from airflow_pipelines.engine.storage.checkpoint import BatchFiles, CheckpointStore
@@ -77,7 +77,7 @@ class RemoteCheckpoints:
 
     def __init__(self, config: SyncConfig, bucket: str | None = None) -> None:
         address = _url(bucket or config.bucket)
-        self.url = without_secrets(address)
+        self.url = mask_secrets(address)
         """For messages."""
         self._trusting = config.ignore_checksum
         self._whole: set[str] = set()
@@ -91,7 +91,7 @@ class RemoteCheckpoints:
         try:
             self._system, self._root = fsspec.core.url_to_fs(address, **options)
         except (ImportError, ValueError) as error:
-            raise SyncError(f"The object store {self.url} cannot be reached: {without_secrets(str(error))}") from error
+            raise SyncError(f"The object store {self.url} cannot be reached: {mask_secrets(str(error))}") from error
 
     def list(self) -> tuple[UUID, ...]:
         """Ids of the complete checkpoints, oldest first."""

@@ -14,10 +14,10 @@ import pyspark.sql.functions as f
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.intervals import shown
 from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.spark.value_bytes import VALUE_BYTES
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.rows.arrow import cast_to_schema
 from airflow_pipelines.rows.zsets import SEQUENCE, WEIGHT

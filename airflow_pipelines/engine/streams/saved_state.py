@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.operators.state import StateSchema
+from airflow_pipelines.engine.state import StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.streams import StreamOperator, operator_from_json
 from airflow_pipelines.rows.zsets import VERSION, WEIGHT, Merge

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql.types import VariantVal
 
 from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.spark.value_bytes import register_value_bytes
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, UnionAll

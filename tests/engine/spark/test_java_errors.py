@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.engine.errors import mask_secrets
 from airflow_pipelines.engine.spark import java_errors
-from airflow_pipelines.engine.spark.java_errors import is_out_of_memory, is_stack_overflow, java_causes, without_secrets
+from airflow_pipelines.engine.spark.java_errors import is_out_of_memory, is_stack_overflow, java_causes
 
 ABORTED = (
     "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: "
@@ -72,7 +73,7 @@ def test_an_error_of_pythons_has_no_java() -> None:
 
 def test_secrets_do_not_reach_a_log() -> None:
     text = "cannot connect to jdbc:postgresql://me:hunter2@host/db with fs.s3a.secret.key=abc123, token: 'xyz', a=1"
-    assert without_secrets(text) == "cannot connect to jdbc:postgresql://***@host/db with fs.s3a.secret.key=*** token: *** a=1"
+    assert mask_secrets(text) == "cannot connect to jdbc:postgresql://***@host/db with fs.s3a.secret.key=*** token: *** a=1"
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from airflow_pipelines.connectors.formats.messages import MessageParser
 from airflow_pipelines.connectors.transports.kafka.cluster_blocks import BLOCK_TYPE, BlockReading, ClusterBlock, code
 from airflow_pipelines.connectors.transports.kafka.cluster_ranges import Part, Range, chosen_ranges, parts_of
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
+from airflow_pipelines.engine.errors import mask_secrets
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import spark_cause
-from airflow_pipelines.engine.spark.java_errors import without_secrets
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import LARGE_CONF, sibling
 from airflow_pipelines.kafka.java_properties import NoJavaPropertyError, java_properties
@@ -217,7 +217,7 @@ class ClusterReader:
     def _without_secrets(self, message: str) -> str:
         for secret in self._secrets:
             message = message.replace(secret, "***")
-        return without_secrets(message)
+        return mask_secrets(message)
 
 
 def cluster_reader(options: KafkaInputOptions, context: InputContext) -> ClusterReader | None:

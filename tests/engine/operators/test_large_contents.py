@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.lookup import large_contents
-from airflow_pipelines.engine.lookup.matching_rows import matching_rows
+from airflow_pipelines.engine.operators import large_contents
 from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.matching_rows import matching_rows
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.rows.changes import Op
 from tests.engine.programs import Running

@@ -20,10 +20,10 @@ from cachetools import LRUCache
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import file_index
-from airflow_pipelines.engine.lookup.matching_rows import indexed_columns, matching_rows
 from airflow_pipelines.engine.lookup.merge_on_read import SplitChanges, merge_on_read, merge_split, split_changes
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows
+from airflow_pipelines.engine.operators.matching_rows import indexed_columns, matching_rows
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from airflow_pipelines.engine.operators.registry import operator_of
+from airflow_pipelines.engine.operators.stream_states import StreamStates
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.stream_nodes import GRAPH_COLUMNS, StreamGraph
 from airflow_pipelines.engine.streams.runtime import Dropped, StreamRuntime, StreamStateLostError
 from airflow_pipelines.engine.streams.saved_state import PAGES, PROGRESS, due_of
 from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
-from airflow_pipelines.engine.streams.stream_states import StreamStates
 from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamOperator, StreamProgram
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.streams.worker.client import TakePages
