@@ -27,7 +27,7 @@ create table blobs (bytes varbinary) with ('materialized' = 'true');
 """
 
 
-@pytest.mark.core
+@pytest.mark.core(slow_because="a pipeline takes rows in each format, and each of them is waited for")
 def test_formats(deploy: Deploy, served_url: str) -> None:
     pipeline = deploy(PROGRAM)
     url = f"{served_url}/v0/pipelines/{pipeline.name}"

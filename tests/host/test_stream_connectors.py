@@ -42,7 +42,7 @@ def _connector(name: str, transport: str, index: str | None = None, **config: An
     return {**named, "transport": {"name": transport, "config": config}}
 
 
-@pytest.mark.core
+@pytest.mark.core(slow_because="a stream program begins, is killed, and goes on")
 def test_rows_go_through_a_program_from_one_connector_to_others_once_over_a_kill(
     make: Make, database: Database, tmp_path: Path
 ) -> None:
