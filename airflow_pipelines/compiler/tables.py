@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
 
 from airflow_pipelines.compiler.compilation import Compilation
+from airflow_pipelines.compiler.literal_defaults import is_literal, literal_value
 from airflow_pipelines.compiler.varying_defaults import DefaultGroup, DefaultsFromMetadata, VaryingDefaults, at_time, reads_clock
+from airflow_pipelines.connectors.formats.defaults import is_the_time
 from airflow_pipelines.engine.spark.analysis import QueryRefused, is_unknown_name
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import Table, span_of
@@ -20,14 +21,10 @@ from airflow_pipelines.rows.schema import Column, RelationSchema, arrow_type
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
 from airflow_pipelines.sql.rewrite.casts import stored_text
 from airflow_pipelines.sql.rewrite.connector_metadata import reads_metadata, with_metadata, without_metadata
-from airflow_pipelines.sql.syntax.dialect import DIALECT
 from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.hints import string_hint
-from airflow_pipelines.sql.values.clock_defaults import is_the_time
 
 T = TypeVar("T")
-_OF_TEXTS = frozenset({"DATE", "TIME", "TIMESTAMP"})
-"""Types whose literals are texts with the type in front."""
 _SOME_TIME = 1_700_000_000_000_000
 """At this time DEFAULTs that read the clock are checked, in microseconds since the epoch."""
 
@@ -45,7 +42,7 @@ def add_table(compilation: Compilation, table: Table) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Defaults:
-    """The DEFAULTs of a table but for plain literals, which inputs read themselves."""
+    """The DEFAULTs of a table but for those that are the time as it is, which inputs know themselves."""
 
     constants: Mapping[str, Any] = field(default_factory=dict)
     varying: VaryingDefaults | None = None
@@ -68,13 +65,13 @@ def _defaults(compilation: Compilation, columns: Sequence[Column]) -> _Defaults:
     checks += [_evaluated(compilation, clocked, timed, lambda _, query: analysis.analyze(query))] if clocked else []
     if None in checks:
         return _Defaults()
-    evaluated = [column for column in columns if not _is_literal(column) and not is_the_time(column)]
+    constants = _literals(columns)
+    evaluated = [column for column in columns if column.name not in constants and not is_the_time(column)]
     random = [column for column in evaluated if not analysis.analyze(f"SELECT {timed[column.name]}").deterministic]
     constant = [column for column in evaluated if column not in random and column not in clocked]
-    constants: Mapping[str, Any] = {}
     if constant:
         row = _evaluated(compilation, constant, casts, lambda some, query: analysis.rows(query, _types(some))[0])
-        constants = row or {}
+        constants |= row or {}
     # Random values are made in advance where they do not depend on the time, and the same time is not looked at for each record.
     groups = (
         ([column for column in random if column not in clocked], True),
@@ -94,6 +91,16 @@ def _defaults(compilation: Compilation, columns: Sequence[Column]) -> _Defaults:
         if described
         else None,
     )
+
+
+def _literals(columns: Sequence[Column]) -> dict[str, Any]:
+    """Read the DEFAULTs that are literals. Spark evaluates those that are written in a way that only it reads."""
+    values = {}
+    for column in columns:
+        if is_literal(column):
+            with suppress(ValueError):
+                values[column.name] = literal_value(column)
+    return values
 
 
 def _evaluated(
@@ -133,20 +140,3 @@ def _note(compilation: Compilation, column: Column, refused: QueryRefused) -> No
     name = re.search(r"`([^`]*)`", column.default or "")
     hint = string_hint(f'"{name[1]}"') if name is not None and is_unknown_name(refused) else ""
     compilation.note(span_of(column), f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}{hint}")
-
-
-def _is_literal(column: Column) -> bool:
-    """Whether a DEFAULT is a value of the column's type as it is written, which readers of inputs find out by themselves."""
-    kind = column.type
-    if kind.is_interval:
-        return True
-    tree = sqlglot.parse_one(column.default or "", read=DIALECT)
-    if isinstance(tree, exp.Cast) and tree.this.is_string:
-        return kind.name in _OF_TEXTS and tree.to.this.name == kind.name
-    if isinstance(tree, exp.Neg):
-        tree = tree.this
-    if isinstance(tree, exp.Literal) and not tree.is_string:
-        return kind.is_floating or (kind.is_signed_integer and tree.name.isdecimal())
-    if isinstance(tree, exp.Literal):
-        return kind.is_text and not kind.is_padded and kind.precision is None
-    return isinstance(tree, exp.Null) or (isinstance(tree, exp.Boolean) and kind.is_boolean)

@@ -1,8 +1,20 @@
-"""ISO 8601 texts of intervals, such as ``P1DT2H`` and ``-P1Y3M``."""
+"""ISO 8601 texts of intervals, such as ``P1DT2H`` and ``-P1Y3M``, and the lengths of their units."""
 
 from __future__ import annotations
 
-_DAY = 86_400_000_000
+from collections.abc import Mapping
+from typing import Final
+
+UNITS: Final[Mapping[str, int]] = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+"""Units of a fixed length, in microseconds."""
 
 
 def months_text(months: int) -> str:
@@ -12,7 +24,7 @@ def months_text(months: int) -> str:
 
 def microseconds_text(length: int) -> str:
     """Return the ISO 8601 text of a day-time interval."""
-    days, rest = divmod(abs(length), _DAY)
+    days, rest = divmod(abs(length), UNITS["DAY"])
     text = (f"{days}D" if days else "") + _time(rest)
     return f"{'-' if length < 0 else ''}P{text or 'T0S'}"
 

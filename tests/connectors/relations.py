@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_pipelines.compiler.literal_defaults import is_literal, literal_value
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType
@@ -19,8 +20,9 @@ def col(
 
 
 def relation(*columns: Column, name: str = "t") -> RelationSchema:
-    """A table's schema."""
-    return RelationSchema(name, tuple(columns))
+    """A table's schema, with the DEFAULTs that are literals."""
+    defaults = {each.name: literal_value(each) for each in columns if each.default is not None and is_literal(each)}
+    return RelationSchema(name, tuple(columns), defaults=defaults)
 
 
 GRADES = relation(

@@ -1,4 +1,4 @@
-"""What a column gets when a record does not name it: its DEFAULT."""
+"""DEFAULTs: the values of columns that a record does not name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.formats.converting import Converter
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.rows.schema import Column, DescribedDefaults, EvaluatedDefaults, RelationSchema
-from airflow_pipelines.rows.types import INTERVAL_UNITS
-from airflow_pipelines.sql.values.clock_defaults import is_the_time
-from airflow_pipelines.sql.values.constants import constant_text
-from airflow_pipelines.sql.values.durations import microseconds, months
 
 Now: TypeAlias = Callable[[], int]
 """Gives the time in microseconds since the epoch, as NOW() shows it."""
@@ -30,19 +25,37 @@ _MAKE: Final[Mapping[str, Callable[[dt.datetime], Any]]] = {
 }
 
 
+_MOMENTS: Final = ("now", "current_timestamp", "localtimestamp")
+_CALLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "DATE": (*_MOMENTS, "current_date"),
+    "TIME": ("current_time", "localtime"),
+    "TIMESTAMP": _MOMENTS,
+    "TIMESTAMP_TZ": _MOMENTS,
+}
+"""By type, the functions of the clock whose value a column of the type may have as it is."""
+
+
 def wall_clock() -> int:
     """The time of the machine."""
     return time.time_ns() // 1000
 
 
+def is_the_time(column: Column) -> bool:
+    """Return True if a column's DEFAULT is the time as it is, which is known without Spark.
+
+    :param column: the column
+    """
+    name = (column.default or "").strip().lower().removesuffix("()").rstrip()
+    return name in _CALLS.get(column.type.name, ())
+
+
 class Defaults:
     """The DEFAULTs of a table's columns."""
 
-    def __init__(self, schema: RelationSchema, from_text: Sequence[Converter], now: Now) -> None:
+    def __init__(self, schema: RelationSchema, now: Now) -> None:
         """Find out what the values are.
 
         :param schema: the table
-        :param from_text: reads the values of each column
         :param now: the clock
         """
         self._columns = schema.columns
@@ -56,8 +69,8 @@ class Defaults:
         self._constants: list[Any] = []
         self._problems: list[str | None] = []
         self._makers = [_MAKE[column.type.name] if is_the_time(column) else None for column in schema.columns]
-        for column, convert in zip(schema.columns, from_text, strict=True):
-            constant, problem = _constant_of(column, convert, schema)
+        for column in schema.columns:
+            constant, problem = _constant_of(column, schema)
             self._constants.append(constant)
             self._problems.append(problem)
 
@@ -185,34 +198,12 @@ def _marked(metadata: pa.Table, *, goes: bool) -> pa.Table:
     return others.append_column(IS_DELETE, pa.repeat(pa.scalar(goes or None, pa.bool_()), metadata.num_rows))
 
 
-def _constant_of(column: Column, from_text: Converter, schema: RelationSchema) -> tuple[Any, str | None]:
-    """The constant that a column has by DEFAULT, and what is wrong when a record does not name the column."""
+def _constant_of(column: Column, schema: RelationSchema) -> tuple[Any, str | None]:
+    """Find the constant that a column has by DEFAULT, and what is wrong when a record does not name the column."""
     if is_the_time(column) or (schema.varying is not None and column.name in schema.varying.columns):
         return None, None
     constant = schema.defaults.get(column.name)
-    if column.default is not None and column.name not in schema.defaults:
-        try:
-            constant = _constant(column, from_text)
-        except ValueError as error:
-            return None, f"column {column.name!r} is missing and its DEFAULT ({column.default}) is not a constant: {error}"
+    if constant is None and column.default is not None and column.name not in schema.defaults:
+        return None, f"column {column.name!r} is missing and its DEFAULT ({column.default}) was not evaluated"
     missing = constant is None and not column.type.nullable
     return constant, f"column {column.name!r} is missing and NOT NULL" if missing else None
-
-
-def _constant_interval(column: Column) -> int:
-    read = months if column.type.name.rsplit("_", 1)[-1] in INTERVAL_UNITS[0] else microseconds
-    text = str(column.default).strip()
-    negative = text.startswith("-")
-    try:
-        length = read(text.removeprefix("-"))
-        return -length if negative else length
-    except ValueError as error:
-        raise RecordProblem(str(error)) from error
-
-
-def _constant(column: Column, from_text: Converter) -> Any:
-    """The value of a column's DEFAULT."""
-    if column.type.is_interval and str(column.default).strip().upper() != "NULL":
-        return _constant_interval(column)
-    text = constant_text(str(column.default))
-    return None if text is None else from_text(text)

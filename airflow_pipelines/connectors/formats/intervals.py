@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
+from airflow_pipelines.rows.interval_texts import UNITS
 from airflow_pipelines.rows.types import INTERVAL_UNITS, ColumnType
-from airflow_pipelines.sql.values.durations import UNITS
 
 _NUMBER = r"([+-]?\d{1,18})"
 _MONTHS = re.compile(rf"([+-])?P(?=.)(?:{_NUMBER}Y)?(?:{_NUMBER}M)?", re.ASCII)

@@ -29,7 +29,7 @@ class RowReader:
         self.columns = schema.columns
         self._from_json = [json_converter(column.type, forms) for column in schema.columns]
         self._from_text = [text_converter(column.type) for column in schema.columns]
-        self._defaults = Defaults(schema, self._from_text, now)
+        self._defaults = Defaults(schema, now)
         self._key = [place for place, column in enumerate(schema.columns) if column.name in schema.primary_key]
         self._places = {column.name: place for place, column in enumerate(schema.columns) if column.case_sensitive}
         self._folded = {column.name.lower(): place for place, column in enumerate(schema.columns) if not column.case_sensitive}

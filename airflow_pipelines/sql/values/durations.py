@@ -5,16 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 
-UNITS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-    "WEEK": 604_800_000_000,
-}
-"""Units of a fixed length, in microseconds."""
+from airflow_pipelines.rows.interval_texts import UNITS
+
 _SHOWN = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _RANGE = ("DAY", "HOUR", "MINUTE", "SECOND")
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}

@@ -240,7 +240,7 @@ def test_names_match_in_any_case_unless_quoted() -> None:
 
 def test_defaults() -> None:
     schema = relation(
-        col("a", "INTEGER", null=False, default="40 + 2"),
+        col("a", "INTEGER", null=False, default="42"),
         col("b", "VARCHAR", default="'x'"),
         col("c", "DATE", default="DATE '2025-01-01'"),
         col("d", "INTEGER", default="-1"),
@@ -257,7 +257,7 @@ def test_a_default_that_is_no_constant_is_an_error_only_where_it_is_needed() -> 
     schema = relation(col("a", "INTEGER"), col("b", "VARCHAR", default="uuid()"))
     parsed = parse('{"a": 1}\n{"a": 2, "b": "x"}', schema, update_format="raw")
     assert [row["a"] for row in rows(parsed)] == [2]
-    assert "its DEFAULT (uuid()) is not a constant" in parsed.errors[0].message
+    assert "its DEFAULT (uuid()) was not evaluated" in parsed.errors[0].message
 
 
 class Counting:
@@ -326,7 +326,7 @@ def test_a_default_that_is_the_time_is_that_of_the_clock() -> None:
             OP: 1,
         }
     ]
-    assert "its DEFAULT (now()) is not a constant" in parsed.errors[0].message
+    assert "its DEFAULT (now()) was not evaluated" in parsed.errors[0].message
 
 
 def test_defaults_that_were_evaluated_are_taken_as_they_are() -> None:

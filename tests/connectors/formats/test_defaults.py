@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.connectors.formats.defaults import is_the_time
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.types import ColumnType
-from airflow_pipelines.sql.values.clock_defaults import is_the_time
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""DEFAULTs that are literals, which are read without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from airflow_pipelines.connectors.formats.values import text_converter
+from airflow_pipelines.rows.schema import Column
+from airflow_pipelines.rows.types import ColumnType
+from airflow_pipelines.sql.syntax.dialect import DIALECT
+from airflow_pipelines.sql.values.constants import constant_text
+from airflow_pipelines.sql.values.durations import microseconds, months
+
+_OF_TEXTS = frozenset({"DATE", "TIME", "TIMESTAMP"})
+"""Types whose literals are texts with the type in front."""
+
+
+def is_literal(column: Column) -> bool:
+    """Return True if a DEFAULT is a value of the column's type as it is written.
+
+    :param column: a column with a DEFAULT
+    """
+    kind = column.type
+    if kind.is_interval:
+        return True
+    tree = sqlglot.parse_one(column.default or "", read=DIALECT)
+    if isinstance(tree, exp.Cast) and tree.this.is_string:
+        return kind.name in _OF_TEXTS and tree.to.this.name == kind.name
+    if isinstance(tree, exp.Neg):
+        tree = tree.this
+    if isinstance(tree, exp.Literal) and not tree.is_string:
+        return kind.is_floating or (kind.is_signed_integer and tree.name.isdecimal())
+    if isinstance(tree, exp.Literal):
+        return kind.is_text and not kind.is_padded and kind.precision is None
+    return isinstance(tree, exp.Null) or (isinstance(tree, exp.Boolean) and kind.is_boolean)
+
+
+def literal_value(column: Column) -> Any:
+    """Read the DEFAULT of a column that is a literal.
+
+    :param column: a column for which :func:`is_literal` holds
+    :returns: the value as Python has it, None for NULL
+    :raises ValueError: when it is no value of the column's type
+    """
+    written = str(column.default).strip()
+    if column.type.is_interval and written.upper() != "NULL":
+        return _interval(column.type, written)
+    text = constant_text(written)
+    return None if text is None else text_converter(column.type)(text)
+
+
+def _interval(kind: ColumnType, written: str) -> int:
+    """Read a number of months or of microseconds."""
+    read = months if kind.is_year_month_interval else microseconds
+    length = read(written.removeprefix("-"))
+    return -length if written.startswith("-") else length
