@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.private_files import OUTPUT_UMASK, current_umask, make_private_folder, make_private_tree
+from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
 

@@ -7,7 +7,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from airflow_pipelines.connectors.formats.values import text_converter
+from airflow_pipelines.rows.formats.values import text_converter
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.sql.syntax.dialect import DIALECT

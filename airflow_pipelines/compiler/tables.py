@@ -13,10 +13,10 @@ import pyarrow as pa
 from airflow_pipelines.compiler.compilation import Compilation
 from airflow_pipelines.compiler.literal_defaults import is_literal, literal_value
 from airflow_pipelines.compiler.varying_defaults import DefaultGroup, DefaultsFromMetadata, VaryingDefaults, at_time, reads_clock
-from airflow_pipelines.connectors.formats.defaults import is_the_time
 from airflow_pipelines.engine.spark.analysis import QueryRefused, is_unknown_name
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import Table, span_of
+from airflow_pipelines.rows.formats.defaults import is_the_time
 from airflow_pipelines.rows.schema import Column, RelationSchema, arrow_type
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
 from airflow_pipelines.sql.rewrite.casts import stored_text

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _TRANSPORTS: Final = "airflow_pipelines.connectors.transports"
-_FORMATS: Final = "airflow_pipelines.connectors.formats"
+_FORMATS: Final = "airflow_pipelines.rows.formats"
 
 BUILT_IN_INPUTS: Final[Mapping[str, str]] = {
     "datagen": f"{_TRANSPORTS}.datagen.transport:DATAGEN",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from airflow_pipelines.connectors.definition import ConnectorDefinition
-from airflow_pipelines.connectors.formats.definition import FormatDefinition
+from airflow_pipelines.rows.formats.definition import FormatDefinition
 
 
 def missing_libraries(definition: ConnectorDefinition | FormatDefinition) -> str | None:

@@ -13,11 +13,11 @@ from airflow_pipelines.connectors.definition import (
     InputDefinition,
     OutputDefinition,
 )
-from airflow_pipelines.connectors.formats.definition import FormatDefinition
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.option_models import read_declared_options, read_options
 from airflow_pipelines.connectors.registry import find_connector, find_format
 from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.rows.formats.definition import FormatDefinition
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
 

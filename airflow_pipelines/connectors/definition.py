@@ -16,13 +16,13 @@ from pydantic import BaseModel
 
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.common_options import ConnectorOptions
-from airflow_pipelines.connectors.formats.defaults import Now
-from airflow_pipelines.connectors.formats.definition import Encoder
-from airflow_pipelines.connectors.formats.messages import MessageEncoder
-from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import ConnectorDirection
+from airflow_pipelines.rows.formats.defaults import Now
+from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.messages import MessageEncoder
+from airflow_pipelines.rows.formats.parsed import Parser
 from airflow_pipelines.rows.schema import RelationSchema
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.formats import jsontext
-from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
-from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
-from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.left_out import LeftOutRows, records_that_fit
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.parsers import input_parser, options_of_format
+from airflow_pipelines.rows.formats import jsontext
+from airflow_pipelines.rows.formats.defaults import Now, wall_clock
+from airflow_pipelines.rows.formats.delta import JsonChanges, csv_changes
+from airflow_pipelines.rows.formats.json import JsonOptions
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
+from airflow_pipelines.rows.formats.parsed import Parsed
 from airflow_pipelines.rows.schema import RelationSchema
 
 JSON_CHANGES: Final = JsonOptions()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.program.names import canonical, display
 from airflow_pipelines.program.relations import Index
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 
 
 def key_columns(name: str | None, relation: str, indexes: Iterable[Index]) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ import pyarrow as pa
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.common_options import OnError
-from airflow_pipelines.connectors.formats import jsontext
-from airflow_pipelines.connectors.formats.delta import UPDATE
-from airflow_pipelines.connectors.formats.encode import json_texts
-from airflow_pipelines.connectors.formats.failures import FormatFailure, TransientFormatFailure
-from airflow_pipelines.connectors.formats.parsed import excerpt
+from airflow_pipelines.rows.formats import jsontext
+from airflow_pipelines.rows.formats.delta import UPDATE
+from airflow_pipelines.rows.formats.encode import json_texts
+from airflow_pipelines.rows.formats.failures import FormatFailure, TransientFormatFailure
+from airflow_pipelines.rows.formats.parsed import excerpt
 from airflow_pipelines.rows.zsets import WEIGHT
 
 _MOST_LISTED: Final = 100

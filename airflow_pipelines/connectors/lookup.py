@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol, TypeVar
 
-from airflow_pipelines.connectors.option_errors import UnknownOptionError
+from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
 
 
 class Named(Protocol):

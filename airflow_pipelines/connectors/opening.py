@@ -22,12 +22,7 @@ from airflow_pipelines.connectors.definition import (
     OutputDefinition,
     PipelineReference,
 )
-from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
-from airflow_pipelines.connectors.formats.definition import Encoder, FormatDefinition
-from airflow_pipelines.connectors.formats.messages import MessageEncoder
-from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.connectors.left_out import LeftOutRows
-from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.option_models import read_options
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.registry import find_connector
@@ -37,6 +32,11 @@ from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.references import References, ReferenceWithoutValueError, has_reference
+from airflow_pipelines.rows.formats.defaults import Now, wall_clock
+from airflow_pipelines.rows.formats.definition import Encoder, FormatDefinition
+from airflow_pipelines.rows.formats.messages import MessageEncoder
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
+from airflow_pipelines.rows.formats.parsed import Parser
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.streams.reading.client import ReadingProcess
 

@@ -8,12 +8,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from airflow_pipelines.connectors.built_in import BUILT_IN_FORMATS
-from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
-from airflow_pipelines.connectors.formats.definition import FormatDefinition
-from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
-from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.option_models import read_options, unknown
 from airflow_pipelines.connectors.registry import find_format, format_names
+from airflow_pipelines.rows.formats.defaults import Now, wall_clock
+from airflow_pipelines.rows.formats.definition import FormatDefinition
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
+from airflow_pipelines.rows.formats.parsed import Parser, RecordProblem
 from airflow_pipelines.rows.schema import RelationSchema
 
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from airflow_pipelines.connectors.built_in import BUILT_IN_FORMATS, BUILT_IN_INPUTS, BUILT_IN_OUTPUTS
 from airflow_pipelines.connectors.definition import ConnectorDefinition, InputDefinition, OutputDefinition
-from airflow_pipelines.connectors.formats.definition import FormatDefinition
 from airflow_pipelines.connectors.lookup import Lookup
-from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.program.connectors import ConnectorDirection
+from airflow_pipelines.rows.formats.definition import FormatDefinition
+from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
 
 CONNECTORS_OF_OTHERS: Final = "airflow_pipelines.connectors"
 """The group of entry points by which other packages add connectors."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.formats.encode import json_texts
+from airflow_pipelines.rows.formats.encode import json_texts
 
 
 def sort_keys(rows: pa.Table) -> tuple[pa.Table, list[str]]:

@@ -15,13 +15,13 @@ from airflow_pipelines.connectors.declarations import (
 )
 from airflow_pipelines.connectors.definition import OutputDefinition
 from airflow_pipelines.connectors.indexes import key_columns
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, PlannedTransport
 from airflow_pipelines.connectors.registry import find_connector
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.relations import Index
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.sort_keys import sort_keys
+from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.zsets import WEIGHT
 
 _AHEAD: Final = 2

@@ -13,14 +13,14 @@ from airflow_pipelines.connectors.declarations import (
     transport_options,
 )
 from airflow_pipelines.connectors.definition import ConnectorDefinition, OutputDefinition
-from airflow_pipelines.connectors.formats.defaults import wall_clock
-from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.option_models import unknown
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
 from airflow_pipelines.connectors.registry import connector_names, find_connector, format_names
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.streams import STREAM_END, STREAM_SOURCE
+from airflow_pipelines.rows.formats.defaults import wall_clock
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
 

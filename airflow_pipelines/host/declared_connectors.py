@@ -17,7 +17,6 @@ from airflow_pipelines.connectors.declarations import (
     is_seekable,
 )
 from airflow_pipelines.connectors.definition import PipelineReference
-from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_input, open_output, open_relation_end, open_stream_source
@@ -35,6 +34,7 @@ from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.streams import STREAM_END, STREAM_SOURCE
 from airflow_pipelines.references import References
+from airflow_pipelines.rows.formats.defaults import Now
 
 
 @dataclass(frozen=True, slots=True)

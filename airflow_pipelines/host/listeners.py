@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
-from airflow_pipelines.connectors.formats.delta import JsonChanges
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.http import JSON_CHANGES, EgressData, frame_chunk, frame_empty_chunk
 from airflow_pipelines.host.connector_metrics import OutputMetrics
+from airflow_pipelines.rows.formats.delta import JsonChanges
+from airflow_pipelines.rows.formats.json import JsonOptions
 
 KEEP_ALIVE_S = 3.0
 MAX_QUEUED = 100

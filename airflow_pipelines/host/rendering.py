@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
-from airflow_pipelines.connectors.formats.scalar_texts import READABLE_SCALARS
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import QUERY_FAILED_LINE, Problem
 from airflow_pipelines.host.result_values import has_map_without_text_keys, with_timestamps_as_text
+from airflow_pipelines.rows.formats.encode import encode_rows, json_texts
+from airflow_pipelines.rows.formats.scalar_texts import READABLE_SCALARS
 
 CELL_WIDTH = 64
 """Characters of a value that the text format shows."""

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.engine.spark.schemas import column_from_spark_json
 from airflow_pipelines.rows.arrow import is_variant
+from airflow_pipelines.rows.formats import variant
 
 _UNSIGNED: Mapping[str, pa.DataType] = {
     "UTINYINT": pa.uint8(),

@@ -37,7 +37,7 @@ VERSION = "__version"
 SEQUENCE = "__sequence"
 """The column that says in which order rows have arrived, where an operator depends on it: a bigint before the weight."""
 WEIGHTS_ADD_UP: Mapping[str, Merge] = MappingProxyType({WEIGHT: Merge.SUM})
-"""How the rows of a relation are merged."""
+"""The merge of a relation's rows: weights of equal rows add up."""
 _PLACE = "__place"
 
 

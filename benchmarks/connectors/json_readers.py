@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pajson
 
-from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.connectors.formats.messages import DocumentMessages, Messages
 from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.rows.formats.messages import DocumentMessages, Messages
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType, decimal
 

@@ -12,13 +12,13 @@ import pytest
 from airflow_pipelines.compiler import views
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
-from airflow_pipelines.connectors.formats import variant
-from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark import java_errors
 from airflow_pipelines.program.diff import compare
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.rows.formats import variant
+from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
 from airflow_pipelines.rows.types import ColumnType, decimal
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputContext, OutputContext, PipelineReference
-from airflow_pipelines.connectors.formats.defaults import wall_clock
-from airflow_pipelines.connectors.formats.definition import Encoder
-from airflow_pipelines.connectors.formats.parsed import Parser
+from airflow_pipelines.rows.formats.defaults import wall_clock
+from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.parsed import Parser
 from airflow_pipelines.rows.schema import RelationSchema
 
 PIPELINE = PipelineReference("0194f2a0-0000-7000-8000-000000000000", "test")

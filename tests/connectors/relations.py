@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_pipelines.compiler.literal_defaults import is_literal, literal_value
-from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.rows.formats.parsed import Parsed
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 

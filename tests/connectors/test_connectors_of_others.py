@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from airflow_pipelines.connectors import lookup, registry
-from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.registry import connector_names, find_connector
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
 from tests.connectors.conformance.outputs import VIEW, OutputCase, OutputConformance
 from tests.connectors.conformance.sqlite_case import SqliteCase
 from tests.connectors.relations import col, relation

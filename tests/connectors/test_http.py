@@ -12,11 +12,11 @@ import pytest
 
 from airflow_pipelines.connectors import changes
 from airflow_pipelines.connectors.changes import ChangesInMemory
-from airflow_pipelines.connectors.formats.delta import JsonChanges
-from airflow_pipelines.connectors.formats.flavors import JsonFlavor
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.http import EgressData, encode_egress, frame_chunk, frame_empty_chunk, parse_ingress
-from airflow_pipelines.connectors.option_errors import UnknownOptionError
+from airflow_pipelines.rows.formats.delta import JsonChanges
+from airflow_pipelines.rows.formats.flavors import JsonFlavor
+from airflow_pipelines.rows.formats.json import JsonOptions
+from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
 from tests.connectors.relations import GRADES, rows
 
 DELTA = pa.table(

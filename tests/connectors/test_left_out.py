@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.common_options import OnError
-from airflow_pipelines.connectors.formats.avro.changes import avro_changes
-from airflow_pipelines.connectors.formats.avro.options import AvroOptions
-from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.delta import UPDATE
-from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.formats.keyed_documents import KeyedDocuments
-from airflow_pipelines.connectors.formats.plain import JSON, CsvEncoder, JsonEncoder
-from airflow_pipelines.connectors.formats.protobuf.changes import protobuf_changes
-from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.left_out import FittingChanges, LeftOutRows, RowProblem, parts_that_fit, records_that_fit
+from airflow_pipelines.rows.formats.avro.changes import avro_changes
+from airflow_pipelines.rows.formats.avro.options import AvroOptions
+from airflow_pipelines.rows.formats.csv import CsvOptions
+from airflow_pipelines.rows.formats.delta import UPDATE
+from airflow_pipelines.rows.formats.json import JsonOptions
+from airflow_pipelines.rows.formats.keyed_documents import KeyedDocuments
+from airflow_pipelines.rows.formats.plain import JSON, CsvEncoder, JsonEncoder
+from airflow_pipelines.rows.formats.protobuf.changes import protobuf_changes
+from airflow_pipelines.rows.formats.protobuf.options import ProtobufOptions
 from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.odd_texts import texts

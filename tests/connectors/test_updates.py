@@ -11,8 +11,8 @@ import pytest
 
 from airflow_pipelines.connectors import changes
 from airflow_pipelines.connectors.changes import ChangesInMemory
-from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
-from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.rows.formats.delta import JsonChanges, csv_changes
+from airflow_pipelines.rows.formats.json import JsonOptions
 
 DELTA = pa.table(
     {

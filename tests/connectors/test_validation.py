@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.declarations import connector_options
-from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
 from tests.connectors.relations import GRADES, col, relation
 
 INPUT = Connector("grades", "c", ConnectorDirection.INPUT, "file_input", {"path": "/data/g.csv"}, "csv")

@@ -19,11 +19,11 @@ from fastavro import parse_schema, schemaless_reader
 from google.protobuf import timestamp_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from tests.connectors.formats.avro.encoding import encoded
-from tests.connectors.formats.protobuf.types import file, message_class
 from tests.fixtures.kafka import Kafka
 from tests.fixtures.schema_registry import SchemaRegistryServer
 from tests.host.driver import Pipeline
+from tests.rows.formats.avro.encoding import encoded
+from tests.rows.formats.protobuf.types import file, message_class
 from tools.kafka_broker import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "kafka.md"

@@ -7,7 +7,6 @@ import datetime as dt
 import pyarrow as pa
 from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 
-from airflow_pipelines.connectors.formats.variant import encode
 from airflow_pipelines.engine.spark.schemas import TYPE_HINT
 from airflow_pipelines.host.result_values import (
     has_map_without_text_keys,
@@ -15,6 +14,7 @@ from airflow_pipelines.host.result_values import (
     with_unsigned_integers,
     with_variants_as_json,
 )
+from airflow_pipelines.rows.formats.variant import encode
 
 _MARKED = pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"})
 VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), _MARKED])

@@ -45,7 +45,7 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
         ("in blocks of 8 MiB and up to 16 files at a time", f"{FILES}.remote:BLOCK_BYTES", 8 * MIB),
         ("in blocks of 8 MiB and up to 16 files at a time", f"{FILES}.store:_FILES_AHEAD", 16),
         ("but for the last 64 KiB of its text", f"{FILES}.compression:_AT_ONCE", 64 << 10),
-        ("until it is closed, or 16 MiB later counts as a mistake", "connectors.formats.csv:_LONGEST_RECORD", 16 * MIB),
+        ("until it is closed, or 16 MiB later counts as a mistake", "rows.formats.csv:_LONGEST_RECORD", 16 * MIB),
         ("One record (or one JSON array) may have at most 256 MiB", f"{FILES}.readers:MAX_RECORD_BYTES", 256 * MIB),
         ("(up to 64 MiB, 10,000 steps and 10,000,000 rows", "host.change_log:MEMORY_BYTES", 64 * MIB),
         ("(up to 64 MiB, 10,000 steps and 10,000,000 rows", "host.change_log:STEPS", 10_000),
@@ -66,7 +66,7 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
         ("What is more than 64 MiB waits in files", "host.delivery_queue:MEMORY_BYTES", 64 * MIB),
         ("waits for up to 10 seconds for targets that work", "host.checkpointer:DELIVER_S", 10),
         ("the newest 100 are kept, over restarts", "connectors.left_out:_MOST_LISTED", 100),
-        ("A VARIANT may be nested 200 levels deep", "connectors.formats.variant:MAX_DEPTH", 200),
+        ("A VARIANT may be nested 200 levels deep", "rows.formats.variant:MAX_DEPTH", 200),
     ],
     "kafka.md": [
         ("`fetch.queue.backoff.ms` is 10 unless", "kafka.properties:CONSUMER_DEFAULTS.fetch.queue.backoff.ms", 10),
@@ -79,7 +79,7 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
         ("that are read together, up to 20,000", f"{KAFKA}.input:_BLOCK_RECORDS", 20_000),
         ("`transaction.timeout.ms` (10 minutes unless it is given)", f"{KAFKA}.output:_TRANSACTION_MS", 600_000),
         ("a view that does not change again every hour", f"{KAFKA}.output:_RENEWAL_S", 3600),
-        ("how long an answer may take (default 15)", "connectors.formats.registered.registry:_TIMEOUT_S", 15),
+        ("how long an answer may take (default 15)", "rows.formats.registered.registry:_TIMEOUT_S", 15),
     ],
     "delta.md": [
         ("up to 64 MiB of them are compared first", "connectors.transports.delta_table.parts:NET_BYTES", 64 * MIB),

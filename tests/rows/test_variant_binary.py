@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.connectors.formats import jsontext, variant
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.rows.formats import jsontext, variant
 from airflow_pipelines.rows.variant_binary import (
     decode_variant,
     encode_decimal,

@@ -10,14 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport
 from airflow_pipelines.connectors.definition import Declared, Delivery, Guarantee, OutputContext, OutputDefinition
-from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.files.file_writers import OP_COLUMN, FileLimits, parquet_files, text_files
 from airflow_pipelines.connectors.transports.files.folder_output import FolderOutput
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem, table_schema
+from airflow_pipelines.rows.formats.csv import CsvOptions
+from airflow_pipelines.rows.formats.json import JsonOptions
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 
 _OF_FOLDERS: Final = ("compression", "max_file_bytes", "max_file_rows", "storage_options")
 

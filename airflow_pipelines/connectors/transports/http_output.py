@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import Guarantee, OutputContext, OutputDefinition
-from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.formats.parsed import excerpt
 from airflow_pipelines.connectors.left_out import RowProblem, records_that_fit
+from airflow_pipelines.rows.formats.json import JsonOptions
+from airflow_pipelines.rows.formats.parsed import excerpt
 
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 """The header by which a server knows a request that it has had."""

@@ -26,11 +26,11 @@ from airflow_pipelines.connectors.base import (
 )
 from airflow_pipelines.connectors.definition import InputContext, InputDefinition
 from airflow_pipelines.connectors.followed_changes import AnswerHead
-from airflow_pipelines.connectors.formats.parsed import Parsed, changes_schema, excerpt
-from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.formats.parsed import Parsed, changes_schema, excerpt
+from airflow_pipelines.rows.formats.tables import TableParser
 from airflow_pipelines.rows.required_parts import missing_part
 from airflow_pipelines.rows.zsets import WEIGHT
 

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import Guarantee, OutputContext, OutputDefinition
-from airflow_pipelines.connectors.formats import jsontext
-from airflow_pipelines.connectors.formats.delta import UPDATE
-from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
 from airflow_pipelines.connectors.left_out import RowProblem, key_alone, parts_that_fit, problems_of, refusing
+from airflow_pipelines.rows.formats import jsontext
+from airflow_pipelines.rows.formats.delta import UPDATE
+from airflow_pipelines.rows.formats.encode import encode_rows, json_texts
 from airflow_pipelines.rows.zsets import WEIGHT
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from airflow_pipelines.connectors.formats.flavors import JsonFlavor
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.indexes import key_columns
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.contract.validation import mistakes
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.routers.common import Runner, check_contents, listenable
+from airflow_pipelines.rows.formats.flavors import JsonFlavor
+from airflow_pipelines.rows.formats.json import JsonOptions
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 _EXAMPLE: Final = '{"format": {"name": "json", "config": {"array": true}}, "send_snapshot": true}'

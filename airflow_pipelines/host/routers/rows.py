@@ -13,7 +13,6 @@ from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.connectors.base import ConnectorError
 from airflow_pipelines.connectors.http import parse_ingress
-from airflow_pipelines.connectors.option_errors import UnknownOptionError
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
@@ -23,6 +22,7 @@ from airflow_pipelines.host.push_keys import kept_key
 from airflow_pipelines.host.routers.common import Runner, table_of
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.names import canonical
+from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 

@@ -18,7 +18,6 @@ from airflow_pipelines.connectors.base import CommitsSteps, OutputTransport, Rew
 from airflow_pipelines.connectors.definition import Delivery, Guarantee, OutputDefinition, PipelineReference
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_output
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.storage.batch_store import BatchStore
@@ -29,6 +28,7 @@ from airflow_pipelines.host.sinks import ResumedOutput
 from airflow_pipelines.host.step_changes import StepChanges
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES, References
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from tests.connectors.conformance.declarations import check_definition, check_references, check_refusals, definition_of
 from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation

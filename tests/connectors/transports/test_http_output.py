@@ -18,12 +18,12 @@ from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_output
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports import http_output
 from airflow_pipelines.connectors.transports.http_output import HttpOutput
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes
 
 pytestmark = [pytest.mark.processes, pytest.mark.core]

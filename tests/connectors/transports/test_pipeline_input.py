@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
-from airflow_pipelines.connectors.formats.parsed import Parser
 from airflow_pipelines.connectors.transports import pipeline_input
 from airflow_pipelines.connectors.transports.pipeline_input import PipelineInput, PipelineInputOptions
+from airflow_pipelines.rows.formats.parsed import Parser
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.contexts import input_context
 from tests.connectors.relations import NESTED, SCALARS, col, relation

@@ -15,11 +15,11 @@ from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_output
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation

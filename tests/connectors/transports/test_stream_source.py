@@ -15,13 +15,13 @@ import pytest
 
 from airflow_pipelines.connectors.base import Committing, FatalConnectorFailure, InputChunk, Lagging
 from airflow_pipelines.connectors.opening import open_stream_source
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.stream_source import StreamSource, StreamSourceOptions
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.datastream import WatermarkStrategy
 from airflow_pipelines.datastream.connectors import NumberSequenceSource
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.rows.changes import OP
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.streams.errors import StreamProgramError

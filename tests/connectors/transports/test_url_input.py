@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, Lag
-from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.transports import url_input
 from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
+from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
 from tests.connectors.contexts import input_context
 from tests.connectors.relations import col, relation
 

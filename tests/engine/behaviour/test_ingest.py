@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.connectors.formats.parquet import parquet_parser
-from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.http import parse_ingress
 from airflow_pipelines.engine.batch import WEIGHT, weighted
 from airflow_pipelines.engine.normalise import Normaliser
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema
 from airflow_pipelines.engine.spark.schemas import spark_schema
 from airflow_pipelines.program.relations import Table
+from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.rows.formats.parquet import parquet_parser
+from airflow_pipelines.rows.formats.parsed import Parsed
 from airflow_pipelines.rows.required_parts import missing_part
 from airflow_pipelines.rows.schema import Column, RelationSchema, arrow_type
 from airflow_pipelines.rows.types import ColumnType

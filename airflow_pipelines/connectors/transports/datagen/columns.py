@@ -9,9 +9,6 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.formats.flavors import PANDAS_FORMS
-from airflow_pipelines.connectors.formats.parsed import RecordProblem
-from airflow_pipelines.connectors.formats.values import json_converter
 from airflow_pipelines.connectors.transports.datagen.draws import FloatingNumbers, WholeNumbers
 from airflow_pipelines.connectors.transports.datagen.fake_texts import SEVERAL, FakeTexts
 from airflow_pipelines.connectors.transports.datagen.makers import Maker, Nothing, Nulls, OneOf, PlanProblem
@@ -28,6 +25,9 @@ from airflow_pipelines.connectors.transports.datagen.scalars import (
     UuidsOfNumbers,
 )
 from airflow_pipelines.connectors.transports.datagen.texts import FakedTexts, NumberTexts, RandomTexts
+from airflow_pipelines.rows.formats.flavors import PANDAS_FORMS
+from airflow_pipelines.rows.formats.parsed import RecordProblem
+from airflow_pipelines.rows.formats.values import json_converter
 from airflow_pipelines.rows.schema import arrow_type
 from airflow_pipelines.rows.types import INTEGER_BOUNDS, ColumnType
 

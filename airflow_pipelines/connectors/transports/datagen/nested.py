@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.connectors.transports.datagen.draws import Random, Rows, WholeNumbers
 from airflow_pipelines.connectors.transports.datagen.makers import Maker
+from airflow_pipelines.rows.formats import variant
 
 Offsets = npt.NDArray[np.int32]
 

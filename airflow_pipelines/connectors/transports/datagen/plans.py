@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.connectors.formats.parsed import changes_schema
 from airflow_pipelines.connectors.transports.datagen.columns import maker_of, settings_by_name
 from airflow_pipelines.connectors.transports.datagen.makers import Maker, PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions, FieldOptions, PlanOptions
 from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.formats.parsed import changes_schema
 from airflow_pipelines.rows.schema import RelationSchema
 
 _LARGEST_CHUNK = 10_000

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ChunkInTransaction, InputChunk
 from airflow_pipelines.connectors.definition import Declared, InputContext, InputDefinition
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
 from airflow_pipelines.connectors.transports.datagen.plans import Plan, plans_for, size_in_bytes
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
 _CATCHES_UP_S = 1.0

@@ -17,8 +17,6 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorError, ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError
-from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.transports.delta_table.deletion_vectors import BrokenVectorError
 from airflow_pipelines.connectors.transports.delta_table.failures import failure, in_words, is_missing
 from airflow_pipelines.connectors.transports.delta_table.input_options import DeltaInputOptions, DeltaMode, TransactionMode
@@ -41,6 +39,8 @@ from airflow_pipelines.connectors.transports.delta_table.row_condition import (
 from airflow_pipelines.connectors.transports.delta_table.source_table import SourceTable
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.formats.parsed import Parsed, RecordError
+from airflow_pipelines.rows.formats.tables import TableParser
 from airflow_pipelines.sql.conditions import (
     ConditionProblem,
     Expression,

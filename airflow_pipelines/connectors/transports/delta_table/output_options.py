@@ -8,10 +8,10 @@ from typing import Final
 
 from pydantic import Field, field_validator
 
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table.storage_options import DeltaOptions
 from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem, table_schema
 from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
 OP_COLUMN: Final = "__feldera_op"

@@ -14,7 +14,6 @@ from deltalake import CommitProperties, DeltaTable
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.formats.delta import with_operations
 from airflow_pipelines.connectors.transports.delta_table.appending import append
 from airflow_pipelines.connectors.transports.delta_table.ledger import LAST_TS
 from airflow_pipelines.connectors.transports.lake.change_log import ChangeLog
@@ -22,6 +21,7 @@ from airflow_pipelines.connectors.transports.lake.columns import table_rows
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts, drop_unreadable, drop_unreadable_deletes
 from airflow_pipelines.connectors.transports.lake.signs import come_and_gone
 from airflow_pipelines.connectors.updates import equal_neighbours
+from airflow_pipelines.rows.formats.delta import with_operations
 from airflow_pipelines.rows.schema import Column
 from airflow_pipelines.rows.zsets import WEIGHT
 

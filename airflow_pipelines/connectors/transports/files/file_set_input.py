@@ -15,8 +15,6 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.formats.parsed import Parsed
-from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.transports.files.compression import Compression, Decompressed, compression_of
 from airflow_pipelines.connectors.transports.files.group_readers import GROUPED, GroupReader
 from airflow_pipelines.connectors.transports.files.listing import Found, Listing
@@ -25,6 +23,8 @@ from airflow_pipelines.connectors.transports.files.readers import FileReader, Gr
 from airflow_pipelines.connectors.transports.files.store import FileStore
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.formats.parsed import Parsed
+from airflow_pipelines.rows.formats.tables import TableParser
 
 _POLL_S: Final = 0.2
 _REMOTE_POLL_S: Final = 2.0

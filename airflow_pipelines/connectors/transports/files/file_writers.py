@@ -10,14 +10,14 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.definition import Encoder
-from airflow_pipelines.connectors.formats.delta import with_operations
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.left_out import LeftOutRows, parts_that_fit, problems_of, records_that_fit
 from airflow_pipelines.connectors.transports.files.compression import Compression
 from airflow_pipelines.connectors.transports.lake.columns import table_rows, table_schema
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts
+from airflow_pipelines.rows.formats.csv import CsvOptions
+from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.delta import with_operations
+from airflow_pipelines.rows.formats.json import JsonOptions
 from airflow_pipelines.rows.schema import RelationSchema
 
 OP_COLUMN: Final = "__op"

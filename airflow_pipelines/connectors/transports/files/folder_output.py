@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.transports.files.file_writers import ChangesFile, FileKind
 from airflow_pipelines.connectors.transports.files.folder import Folder
 from airflow_pipelines.connectors.transports.files.manifest import MANIFEST, ListedFile, Manifest
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.zsets import WEIGHT
 
 logger = logging.getLogger(__name__)

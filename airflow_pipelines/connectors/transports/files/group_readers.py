@@ -8,11 +8,11 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.formats.avro.rows import AvroRows
-from airflow_pipelines.connectors.formats.parquet import open_parquet
-from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError, RecordProblem
-from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.transports.files.readers import Growth
+from airflow_pipelines.rows.formats.avro.rows import AvroRows
+from airflow_pipelines.rows.formats.parquet import open_parquet
+from airflow_pipelines.rows.formats.parsed import Parsed, RecordError, RecordProblem
+from airflow_pipelines.rows.formats.tables import TableParser
 
 _AVRO_ROWS: Final = 20_000
 """The blocks of an Avro file are small; about so many rows of them are read at a time."""

@@ -7,8 +7,8 @@ from enum import Enum, auto
 from typing import Any, Protocol
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.formats.parsed import Parsed, Parser, RecordError
 from airflow_pipelines.connectors.transports.files.compression import DamagedFileError
+from airflow_pipelines.rows.formats.parsed import Parsed, Parser, RecordError
 
 BLOCK_BYTES = 4 << 20
 """How much of a text file is parsed at a time, unless the reader is told otherwise."""

@@ -14,8 +14,6 @@ from pyiceberg.table import Table
 
 from airflow_pipelines.connectors.base import ChunkInTransaction, ConnectorError, ConnectorFailure, InputChunk, Lag
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.formats.parsed import Parsed
-from airflow_pipelines.connectors.formats.tables import TableParser
 from airflow_pipelines.connectors.transports.iceberg.columns import plain_uuids
 from airflow_pipelines.connectors.transports.iceberg.field_names import FieldNames
 from airflow_pipelines.connectors.transports.iceberg.input_options import IcebergInputOptions, IcebergMode
@@ -31,6 +29,8 @@ from airflow_pipelines.connectors.transports.iceberg.pieces import (
 from airflow_pipelines.connectors.transports.iceberg.tables import open_catalog, table_access, table_of_metadata
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import OP, Op, TableChanges
+from airflow_pipelines.rows.formats.parsed import Parsed
+from airflow_pipelines.rows.formats.tables import TableParser
 
 _POLL_S: Final = 1.0
 _MAX_KEPT_ERRORS: Final = 100

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pydantic import model_validator
 
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.iceberg.catalog_options import IcebergOptions
 from airflow_pipelines.connectors.transports.iceberg.columns import iceberg_schema
 from airflow_pipelines.connectors.transports.lake.columns import ColumnProblem
 from airflow_pipelines.connectors.transports.lake.output_options import Contents, TableOutputOptions, check_log_columns
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 
 

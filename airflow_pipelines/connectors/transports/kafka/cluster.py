@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.connectors.base import Lag
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.formats.messages import MessageParser
 from airflow_pipelines.connectors.transports.kafka.cluster_blocks import BLOCK_TYPE, BlockReading, ClusterBlock, code
 from airflow_pipelines.connectors.transports.kafka.cluster_ranges import Part, Range, chosen_ranges, parts_of
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
@@ -26,6 +25,7 @@ from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import LARGE_CONF, sibling
 from airflow_pipelines.kafka.java_properties import NoJavaPropertyError, java_properties
+from airflow_pipelines.rows.formats.messages import MessageParser
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pydantic import BaseModel
 
-from airflow_pipelines.connectors.formats.messages import message_parser
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.registry import find_format
 from airflow_pipelines.connectors.transports.kafka.headers import HeaderCondition, Headers
 from airflow_pipelines.connectors.transports.kafka.records import Malformed, RecordReader, Rows
 from airflow_pipelines.rows.changes import TableChanges
+from airflow_pipelines.rows.formats.messages import message_parser
 from airflow_pipelines.rows.schema import RelationSchema
 
 _PACKAGE: Final = Path(__file__).parents[3]

@@ -13,12 +13,6 @@ from airflow_pipelines.connectors.definition import (
     OutputContext,
     OutputDefinition,
 )
-from airflow_pipelines.connectors.formats.avro.options import AvroOptions
-from airflow_pipelines.connectors.formats.avro.options import check_messages_read as check_avro_messages_read
-from airflow_pipelines.connectors.formats.messages import message_parser
-from airflow_pipelines.connectors.formats.protobuf.options import ProtobufOptions
-from airflow_pipelines.connectors.formats.protobuf.options import check_messages_read as check_protobuf_messages_read
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.kafka.options import (
     KAFKA_INPUT_OPTIONS,
     KAFKA_OUTPUT_OPTIONS,
@@ -27,6 +21,12 @@ from airflow_pipelines.connectors.transports.kafka.options import (
     KafkaOutputOptions,
     check_servers,
 )
+from airflow_pipelines.rows.formats.avro.options import AvroOptions
+from airflow_pipelines.rows.formats.avro.options import check_messages_read as check_avro_messages_read
+from airflow_pipelines.rows.formats.messages import message_parser
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
+from airflow_pipelines.rows.formats.protobuf.options import ProtobufOptions
+from airflow_pipelines.rows.formats.protobuf.options import check_messages_read as check_protobuf_messages_read
 
 
 def _open_input(options: KafkaInputOptions, context: InputContext) -> InputTransport:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
-from airflow_pipelines.connectors.formats.messages import MessageParser
 from airflow_pipelines.connectors.transports.kafka.cluster import ClusterReader
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.in_time_order import InTimeOrder
@@ -31,6 +30,7 @@ from airflow_pipelines.kafka.problems import configuration
 from airflow_pipelines.kafka.properties import CONSUMER_DEFAULTS
 from airflow_pipelines.kafka.topic_ids import TopicIds
 from airflow_pipelines.kafka.topics import TopicOfBroker
+from airflow_pipelines.rows.formats.messages import MessageParser
 
 logger = logging.getLogger(__name__)
 

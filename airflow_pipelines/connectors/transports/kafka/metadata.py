@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.formats.defaults import IS_DELETE
 from airflow_pipelines.connectors.transports.kafka.headers import headers_of
 from airflow_pipelines.connectors.transports.kafka.options import KafkaInputOptions
 from airflow_pipelines.connectors.transports.kafka.record import Record
+from airflow_pipelines.rows.formats.defaults import IS_DELETE
 
 _NO_TIMESTAMP: Final = 0
 """The kind of the timestamp of a record that has none."""

@@ -12,14 +12,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
-from airflow_pipelines.connectors.formats.keyed_documents import KeyedDocuments
-from airflow_pipelines.connectors.formats.messages import MessageEncoder, WrittenMessage
 from airflow_pipelines.connectors.left_out import records_that_fit
 from airflow_pipelines.connectors.transports.kafka.failures import connector_problems, failures_of_format
 from airflow_pipelines.connectors.transports.kafka.options import KafkaOutputOptions
 from airflow_pipelines.connectors.transports.kafka.single_records import TOO_LARGE, SingleRecords
 from airflow_pipelines.kafka.problems import configuration, served
 from airflow_pipelines.kafka.properties import SHARED_PROPERTIES
+from airflow_pipelines.rows.formats.keyed_documents import KeyedDocuments
+from airflow_pipelines.rows.formats.messages import MessageEncoder, WrittenMessage
 
 _ANSWER_S: Final = 5.0
 """How long a broker may take for an answer."""

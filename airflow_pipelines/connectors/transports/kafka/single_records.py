@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.formats.delta import UPDATE
-from airflow_pipelines.connectors.formats.messages import MessageEncoder, WrittenMessage
 from airflow_pipelines.connectors.left_out import LeftOutRows, RowProblem, records_that_fit
+from airflow_pipelines.rows.formats.delta import UPDATE
+from airflow_pipelines.rows.formats.messages import MessageEncoder, WrittenMessage
 from airflow_pipelines.rows.zsets import WEIGHT
 
 Send = Callable[[WrittenMessage, Callable[[], None]], None]

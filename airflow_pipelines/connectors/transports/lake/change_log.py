@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.formats.delta import with_operations
 from airflow_pipelines.connectors.transports.lake.readable_texts import check_texts
+from airflow_pipelines.rows.formats.delta import with_operations
 
 
 class ChangeLog:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.connectors.formats.encode import json_texts
+from airflow_pipelines.rows.formats.encode import json_texts
 from airflow_pipelines.rows.schema import Column, arrow_type
 from airflow_pipelines.rows.types import ColumnType
 

@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.definition import Declared, InputContext, InputDefinition
-from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.connectors.formats.tables import TableParser
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.nexmark.generator import Generator, Table
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
+from airflow_pipelines.rows.formats.rows import RowReader
+from airflow_pipelines.rows.formats.tables import TableParser
 
 _AT_ONCE: Final = 50_000
 """So many rows are made at a time, at most."""

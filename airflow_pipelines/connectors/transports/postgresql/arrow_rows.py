@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from airflow_pipelines.connectors.formats.columns import NotPlain, can_read, from_text
-from airflow_pipelines.connectors.formats.defaults import Now
-from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
-from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.transports.postgresql.names import quoted
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn, mapped_columns
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
 from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.formats.columns import NotPlain, can_read, from_text
+from airflow_pipelines.rows.formats.defaults import Now
+from airflow_pipelines.rows.formats.parsed import Parsed, RecordProblem, RowBuffer
+from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema, arrow_type
 from airflow_pipelines.rows.types import SIGNED_INTEGERS, ColumnType
 

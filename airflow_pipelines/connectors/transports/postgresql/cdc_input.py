@@ -19,7 +19,6 @@ from airflow_pipelines.connectors.base import (
     TransientConnectorFailure,
 )
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.formats.parsed import Parsed, RecordError
 from airflow_pipelines.connectors.transports.postgresql.arrow_rows import ArrowRows
 from airflow_pipelines.connectors.transports.postgresql.cdc_snapshot import TableSnapshot
 from airflow_pipelines.connectors.transports.postgresql.change_rows import ChangeRows
@@ -48,6 +47,7 @@ from airflow_pipelines.connectors.transports.postgresql.source_types import Sour
 from airflow_pipelines.connectors.transports.postgresql.transactions import Portion, Transactions
 from airflow_pipelines.connectors.transports.postgresql.watch import Watch
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.formats.parsed import Parsed, RecordError
 
 _NAME: Final = "postgres_cdc_input"
 _MAX_KEPT_ERRORS: Final = 100

@@ -9,10 +9,10 @@ from typing import IO
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.transports.postgresql.arrow_rows import ArrowRows
 from airflow_pipelines.connectors.transports.postgresql.query_rows import QueryRows
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
+from airflow_pipelines.rows.formats.parsed import Parsed
 
 
 class TableSnapshot:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.formats.defaults import Now
-from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, changes_schema
-from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.pgoutput import Delete, Insert, Missing, Relation, TupleData, Update
 from airflow_pipelines.connectors.transports.postgresql.raw_changes import ChangedRow, Entry, RawChange, RowMapping, add_to
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import mapped_columns
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType
 from airflow_pipelines.rows.changes import Op, TableChanges
+from airflow_pipelines.rows.formats.defaults import Now
+from airflow_pipelines.rows.formats.parsed import Parsed, RecordProblem, RowBuffer, changes_schema
+from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from airflow_pipelines.connectors.formats.encode import json_texts
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType
 from airflow_pipelines.rows.arrow import is_variant
+from airflow_pipelines.rows.formats.encode import json_texts
 
 Texts: TypeAlias = Callable[[pa.Array], pa.Array]
 """Makes texts of values, with NULL where there is no value."""

@@ -14,13 +14,13 @@ from airflow_pipelines.connectors.definition import (
     OutputContext,
     OutputDefinition,
 )
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.postgresql.options import (
     OutputMode,
     PostgresCdcInputOptions,
     PostgresInputOptions,
     PostgresOutputOptions,
 )
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 
 _PACKAGES: Final = ("psycopg", "adbc_driver_postgresql")
 _EXTRA: Final = "postgres"

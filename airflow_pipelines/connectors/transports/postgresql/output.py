@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import OutputContext
-from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.left_out import RowProblem, key_alone, problems_of
 from airflow_pipelines.connectors.transports.postgresql.copy_texts import lines, texts_for
 from airflow_pipelines.connectors.transports.postgresql.names import quoted
@@ -33,6 +32,7 @@ from airflow_pipelines.connectors.transports.postgresql.what_fits import (
     rows_that_go,
     write_what_fits,
 )
+from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.zsets import WEIGHT
 
 _NAME: Final = "postgres_output"

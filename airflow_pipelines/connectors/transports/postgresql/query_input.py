@@ -6,13 +6,13 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk
 from airflow_pipelines.connectors.definition import InputContext
-from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.transports.postgresql.arrow_rows import ArrowRows
 from airflow_pipelines.connectors.transports.postgresql.options import PostgresInputOptions
 from airflow_pipelines.connectors.transports.postgresql.query_rows import QueryRows
 from airflow_pipelines.connectors.transports.postgresql.sessions import Sessions
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceTypes
 from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.rows.formats.parsed import Parsed
 
 _NAME = "postgres_input"
 _MAX_KEPT_ERRORS = 100

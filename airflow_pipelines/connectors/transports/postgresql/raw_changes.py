@@ -10,12 +10,12 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.connectors.formats.parsed import RecordProblem, RowBuffer
-from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.transports.postgresql.arrow_rows import text_reader
 from airflow_pipelines.connectors.transports.postgresql.pgoutput import Missing, TupleData
 from airflow_pipelines.connectors.transports.postgresql.row_mapping import MappedColumn
 from airflow_pipelines.rows.changes import Op
+from airflow_pipelines.rows.formats.parsed import RecordProblem, RowBuffer
+from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 
 _FEW: Final = 50

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.formats.parsed import RecordProblem
-from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.transports.postgresql.options import InvalidValues
 from airflow_pipelines.connectors.transports.postgresql.source_types import SourceType
 from airflow_pipelines.connectors.transports.postgresql.values import FromText, json_value
+from airflow_pipelines.rows.formats.parsed import RecordProblem
+from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import Column, RelationSchema
 
 

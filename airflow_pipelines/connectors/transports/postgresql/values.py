@@ -7,11 +7,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from airflow_pipelines.connectors.formats import jsontext
-from airflow_pipelines.connectors.formats.numbers import NAMED_FLOATS
-from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.connectors.transports.postgresql.literals import Literal, array_elements, row_fields
 from airflow_pipelines.connectors.transports.postgresql.source_types import Shape, SourceType, innermost
+from airflow_pipelines.rows.formats import jsontext
+from airflow_pipelines.rows.formats.numbers import NAMED_FLOATS
+from airflow_pipelines.rows.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.rows.types import ColumnType
 
 FromText: TypeAlias = Callable[[str], Any]

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.connectors.formats.delta import UPDATE
 from airflow_pipelines.connectors.left_out import LeftOutRows, RowProblem, parts_that_fit
+from airflow_pipelines.rows.formats.delta import UPDATE
 from airflow_pipelines.rows.zsets import WEIGHT
 
 _ROUNDS: Final = 5

@@ -10,11 +10,11 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from airflow_pipelines.connectors.formats.variant import to_json
 from airflow_pipelines.connectors.transports.datagen import fake_texts
 from airflow_pipelines.connectors.transports.datagen.columns import maker_of
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import FieldOptions, Strategy
+from airflow_pipelines.rows.formats.variant import to_json
 from airflow_pipelines.rows.schema import arrow_type
 from airflow_pipelines.rows.types import ColumnType, decimal
 from tests.connectors.relations import NESTED, SCALARS

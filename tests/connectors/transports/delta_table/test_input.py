@@ -25,10 +25,10 @@ from airflow_pipelines.connectors.base import (
     Lagging,
     TransientConnectorFailure,
 )
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.delta_table import parts
 from airflow_pipelines.connectors.transports.delta_table.input import DeltaTableInput
 from airflow_pipelines.connectors.transports.delta_table.input_options import DeltaInputOptions, check_input
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.contexts import input_context
 from tests.connectors.relations import SCALARS, col, relation

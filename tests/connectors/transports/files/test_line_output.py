@@ -11,12 +11,12 @@ import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
-from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.flavors import JsonFlavor
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports import step_ends
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.connectors.transports.null_output import NullOutput
+from airflow_pipelines.rows.formats.csv import CsvOptions
+from airflow_pipelines.rows.formats.flavors import JsonFlavor
+from airflow_pipelines.rows.formats.json import JsonOptions
 
 
 def delta(*rows: tuple[int, str | None, int]) -> ChangesInMemory:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.files import line_output
 from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
+from airflow_pipelines.rows.formats.json import JsonOptions
 from tests.connectors.transports.files.test_line_output import delta, ids
 
 

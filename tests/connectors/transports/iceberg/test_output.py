@@ -19,9 +19,9 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.connectors.left_out import LeftOutRows
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.iceberg.output import IcebergOutput
 from airflow_pipelines.connectors.transports.iceberg.output_options import IcebergOutputOptions, check_output
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.odd_texts import texts
 from tests.connectors.relations import col, relation

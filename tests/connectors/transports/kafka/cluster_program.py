@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputContext, PipelineReference
-from airflow_pipelines.connectors.formats.defaults import wall_clock
 from airflow_pipelines.connectors.option_models import read_options
 from airflow_pipelines.connectors.parsers import new_parser
 from airflow_pipelines.connectors.registry import find_format
@@ -22,6 +21,7 @@ from airflow_pipelines.connectors.transports.kafka import input as kafka_input
 from airflow_pipelines.connectors.transports.kafka.definitions import KAFKA_INPUT
 from airflow_pipelines.engine.spark.internals import java_session
 from airflow_pipelines.engine.spark.sessions import build_spark
+from airflow_pipelines.rows.formats.defaults import wall_clock
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import col, relation
 

@@ -16,9 +16,9 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.kafka import cluster
 from airflow_pipelines.connectors.transports.kafka.cluster_blocks import BlockReading
+from airflow_pipelines.rows.formats.json import JsonOptions
 from tests.connectors.relations import SCALARS
 from tests.fixtures.kafka import Kafka
 from tools.kafka_broker import PASSWORD, USER

@@ -9,8 +9,6 @@ import cloudpickle
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.connectors.formats.messages import message_parser
 from airflow_pipelines.connectors.transports.kafka.cluster_blocks import (
     BlockReading,
     ClusterBlock,
@@ -19,6 +17,8 @@ from airflow_pipelines.connectors.transports.kafka.cluster_blocks import (
     code,
 )
 from airflow_pipelines.connectors.transports.kafka.records import RecordReader
+from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.rows.formats.messages import message_parser
 from tests.connectors.relations import col, relation
 
 TABLE = relation(

@@ -15,12 +15,12 @@ from confluent_kafka import KafkaError, Message
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Lag, TransientConnectorFailure
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputContext, PipelineReference
-from airflow_pipelines.connectors.formats.defaults import wall_clock
-from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.transports.kafka import input as kafka_input
 from airflow_pipelines.connectors.transports.kafka.definitions import KAFKA_INPUT
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.rows.changes import OP, Op
+from airflow_pipelines.rows.formats.defaults import wall_clock
+from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
 from tests.connectors.relations import col, relation
 from tests.fixtures.kafka import Kafka
 from tools.kafka_broker import PASSWORD, USER, Broker

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.declarations import idle_transport_options
-from airflow_pipelines.connectors.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.connectors.option_models import read_options
 from airflow_pipelines.connectors.transports.kafka.options import (
     KAFKA_INPUT_OPTIONS,
@@ -20,6 +19,7 @@ from airflow_pipelines.connectors.transports.kafka.options import (
     StartTimestamp,
 )
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
 
 NEEDED = {"topic": "t", "bootstrap.servers": "here:9092"}
 

@@ -13,12 +13,12 @@ import pytest
 from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, ForgetsSteps, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.common_options import OnError
-from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.definition import Encoder
-from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.formats.plain import CsvEncoder, JsonEncoder
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.transports.kafka.definitions import KAFKA_OUTPUT
+from airflow_pipelines.rows.formats.csv import CsvOptions
+from airflow_pipelines.rows.formats.definition import Encoder
+from airflow_pipelines.rows.formats.json import JsonOptions
+from airflow_pipelines.rows.formats.plain import CsvEncoder, JsonEncoder
 from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.contexts import output_context
 from tests.connectors.relations import col, relation

@@ -15,10 +15,10 @@ from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import ConnectorDirection
 from airflow_pipelines.rows.zsets import WEIGHT
-from tests.connectors.formats.protobuf.types import PERSON, SHOP, file, in_options, message_class
 from tests.connectors.transports.kafka.declared import PEOPLE, Open, declared, opened, read
 from tests.fixtures.kafka import Kafka
 from tests.fixtures.schema_registry import SchemaRegistryServer
+from tests.rows.formats.protobuf.types import PERSON, SHOP, file, in_options, message_class
 
 __all__ = ["opened"]
 PLAIN = """

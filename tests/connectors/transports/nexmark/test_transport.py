@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.connectors.formats.tables import TableParser
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.transports.nexmark.generator import Generator
 from airflow_pipelines.connectors.transports.nexmark.transport import Nexmark, NexmarkOptions
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.storage.connector_state import Position
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
+from airflow_pipelines.rows.formats.tables import TableParser
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import col, relation
 

@@ -17,14 +17,14 @@ import pytest
 from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, OutputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.common_options import OnError
-from airflow_pipelines.connectors.formats import variant
 from airflow_pipelines.connectors.left_out import LeftOutRows
 from airflow_pipelines.connectors.opening import open_output
-from airflow_pipelines.connectors.option_errors import InvalidOptionError
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
+from airflow_pipelines.rows.formats import variant
+from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 from airflow_pipelines.rows.zsets import WEIGHT

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InputTransport, TransientConnectorFailure
-from airflow_pipelines.connectors.formats import variant
+from airflow_pipelines.rows.formats import variant
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 from tests.connectors.relations import col, relation

@@ -1,1 +1,0 @@
-"""What formats share whose messages begin with the number of a schema in a registry: options, the registry, reading, writing."""

@@ -1,0 +1,48 @@
+"""Schemas of Avro that refer to others in a registry."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from airflow_pipelines.rows.formats.avro.rows import Schema
+from airflow_pipelines.rows.formats.parsed import RecordProblem
+from airflow_pipelines.rows.formats.registered.registry import RegisteredSchema, SchemaRegistry
+
+
+def definition_of(schema: RegisteredSchema, registry: SchemaRegistry, what: str, within: tuple[str, ...] = ()) -> Schema:
+    """Put the schemas that a schema refers to in the places of their names.
+
+    :param schema: as the registry has it
+    :param registry: has the others
+    :param what: the schema is called, for messages
+    :param within: the names of those that refer to it
+    :raises RecordProblem: when it is none of Avro, or refers to what is not there
+    :raises FormatFailure: when the registry refuses to answer
+    """
+    if schema.kind != "AVRO":
+        raise RecordProblem(f"{what} is one of {schema.kind}, and not of Avro")
+    definition = json.loads(schema.text) if schema.text.lstrip()[:1] in ("{", "[", '"') else schema.text
+    others: dict[str, Any] = {}
+    for reference in schema.references:
+        if reference.name in within:
+            raise RecordProblem(f"{what} refers to itself by {reference.name!r}")
+        found = registry.referred(reference, what)
+        called = f"{reference.subject} {reference.version}"
+        others[reference.name] = definition_of(found, registry, called, (*within, reference.name))
+    return _with_others(definition, others) if others else definition
+
+
+def _with_others(schema: Any, others: dict[str, Any]) -> Any:
+    """Put the definition of each other schema where its name stands first."""
+    if isinstance(schema, str):
+        return _with_others(others.pop(schema), others) if schema in others else schema
+    if isinstance(schema, list):
+        return [_with_others(member, others) for member in schema]
+    if isinstance(schema, dict):
+        parts = {"type", "items", "values"}
+        changed = {name: _with_others(value, others) if name in parts else value for name, value in schema.items()}
+        if "fields" in schema:
+            changed["fields"] = [{**field, "type": _with_others(field["type"], others)} for field in schema["fields"]]
+        return changed
+    return schema

@@ -1,0 +1,54 @@
+"""The definition of a format: its name, its options, and its parsers and encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from airflow_pipelines.rows.formats.defaults import Now
+from airflow_pipelines.rows.formats.messages import MessageEncoder
+from airflow_pipelines.rows.formats.parsed import Parser
+from airflow_pipelines.rows.schema import RelationSchema
+
+
+class Encoder(Protocol):
+    """An encoder of changes, each on its own. One is for one stream."""
+
+    def messages(self, changes: pa.Table) -> Iterator[bytes]:
+        """Each change as bytes; the two rows of an update as one where the format has updates.
+
+        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates (``formats.delta.UPDATE``)
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatDefinition:
+    """A format. Its module imports a library that it needs only where it makes a parser or an encoder.
+
+    :param name: what programs call it
+    :param options: the model of its options, which refuses what it does not know (``extra="forbid"``)
+    :param new_parser: makes what reads it for a table; None when it cannot be read
+    :param new_encoder: makes what writes it for a view; None when changes cannot be written one by one
+    :param new_message_encoder: makes what writes messages for a view, given the columns of its index; None for a format whose
+        messages are what ``new_encoder`` writes, with JSON keys
+    :param check_read: refuses options with which it cannot be read
+    :param check_written: refuses options with which it cannot be written
+    :param check_messages_written: the same for messages with keys, given whether the output has an index; None: as documents
+    :param packages: the importable names of the libraries that it needs
+    :param extra: the extra of this package that installs them
+    """
+
+    name: str
+    options: type[BaseModel]
+    new_parser: Callable[[RelationSchema, Any, Now], Parser] | None = None
+    new_encoder: Callable[[RelationSchema, Any], Encoder] | None = None
+    new_message_encoder: Callable[[RelationSchema, Any, Sequence[str]], MessageEncoder] | None = None
+    check_read: Callable[[Any], None] | None = None
+    check_written: Callable[[Any], None] | None = None
+    check_messages_written: Callable[[Any, bool], None] | None = None
+    packages: tuple[str, ...] = ()
+    extra: str | None = None

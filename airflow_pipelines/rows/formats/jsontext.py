@@ -1,0 +1,52 @@
+"""JSON text without loss: numbers with a fraction are Decimals, NaN and infinities are refused."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, NoReturn
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+MALFORMED = (ValueError, RecursionError, ArithmeticError)
+"""The errors that decoding raises for text that is not JSON, is nested too deeply, or has a number beyond any exponent."""
+DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+"""Decodes one value; use ``raw_decode`` for a sequence of them."""
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def loads(text: str) -> Any:
+    """Parse the JSON value that ``text`` is.
+
+    :raises ValueError: when it is not JSON; so do the other classes of :data:`MALFORMED`
+    """
+    return DECODER.decode(text)
+
+
+def shown(value: Any) -> str:
+    """Write like :func:`dumps` for a message about ``value``, which may be nested more deeply than can be written."""
+    try:
+        return dumps(value)
+    except RecursionError:
+        return "a value that is nested too deeply to be shown"
+
+
+def dumps(value: Any) -> str:
+    """Write a value made of what :func:`loads` returns as compact JSON text; Decimals keep their scale."""
+    if isinstance(value, str):
+        return _quote(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, Decimal)):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_quote(name)}:{dumps(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(dumps(item) for item in value) + "]"
+    raise TypeError(f"{type(value).__name__} has no JSON form here")

@@ -1,0 +1,57 @@
+"""Rows as messages under a key: a row that goes is a message of its key alone, so that a topic can forget it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from airflow_pipelines.rows.formats.delta import UPDATE
+from airflow_pipelines.rows.formats.messages import WrittenMessage
+from airflow_pipelines.rows.zsets import WEIGHT
+
+Encoded: TypeAlias = Callable[[pa.Table], Iterable[bytes | None]]
+"""Gives bytes for each row of a table."""
+
+
+class RowMessages:
+    """An encoder of the newest row of each key."""
+
+    def __init__(self, key: Encoded, value: Encoded) -> None:
+        """Make what writes the changes of one view.
+
+        :param key: gives the keys of rows
+        :param value: gives the values of rows
+        """
+        self._key = key
+        self._value = value
+
+    def open(self, topic: str) -> None:
+        """There is nothing to prepare."""
+
+    def messages(self, changes: pa.Table) -> Iterator[WrittenMessage]:
+        """Each change as a message; the two rows of an update as one.
+
+        :param changes: rows with a weight of 1 or -1 as the last column, and maybe with updates
+        """
+        weights = changes.column(WEIGHT).to_pylist()
+        updates = changes.column(UPDATE).to_pylist() if UPDATE in changes.column_names else [False] * len(weights)
+        rows = changes.drop_columns([name for name in (UPDATE, WEIGHT) if name in changes.column_names])
+        for key, value, weight, is_part in zip(self._key(rows), self._value(rows), weights, updates, strict=True):
+            if weight > 0:
+                yield WrittenMessage(key, value)
+            elif not is_part:
+                yield WrittenMessage(key, None)
+
+
+def column_bytes(name: str) -> Encoded:
+    """Make the function that encodes the values of one column as they are, texts in UTF-8, and NULL as None.
+
+    :param name: of the column
+    """
+
+    def encoded(rows: pa.Table) -> Sequence[bytes | None]:
+        return [value.encode() if isinstance(value, str) else value for value in rows.column(name).to_pylist()]
+
+    return encoded
