@@ -25,7 +25,6 @@ from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.errors import PipelinesError
-from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.pins import SetupError
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.running.command import run
@@ -36,6 +35,7 @@ from airflow_pipelines.service.cross_site import is_loopback
 from airflow_pipelines.service.edits import check_name
 from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.version import platform_version
+from airflow_pipelines.serving.http_server import server_config
 from airflow_pipelines.settings import Settings
 from airflow_pipelines.statistics_tables import statistics_tables
 from airflow_pipelines.wire import path_of

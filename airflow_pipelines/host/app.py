@@ -17,9 +17,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.failures import failure_text
-from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.host.fleet import Fleet
-from airflow_pipelines.host.path_segments import EncodedSlashes
 from airflow_pipelines.host.routers import (
     changes,
     checkpoints,
@@ -33,6 +31,8 @@ from airflow_pipelines.host.routers import (
     rows,
     transactions,
 )
+from airflow_pipelines.serving.bounds import BoundedRequests
+from airflow_pipelines.serving.path_segments import EncodedSlashes
 
 
 class _TokenCheck:

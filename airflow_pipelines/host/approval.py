@@ -5,12 +5,12 @@ from __future__ import annotations
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.program_versions import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.host.bootstrap import BootstrapMode, BootstrapPlan
 from airflow_pipelines.host.change_planning import PlannedChange
 from airflow_pipelines.host.fence_watch import FenceWatch
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.host.run_state import RunState, SuspendedEarly
 
 

@@ -16,6 +16,7 @@ from airflow_pipelines.contract.change_plan import (
     ViewEvaluation,
 )
 from airflow_pipelines.contract.file_changes import file_changes
+from airflow_pipelines.contract.program_versions import ProgramChange, ProgramVersion
 from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import owner
@@ -23,7 +24,6 @@ from airflow_pipelines.engine.stages import needed_for
 from airflow_pipelines.engine.wiring import Wiring
 from airflow_pipelines.host.bootstrap import BootstrapPlan, SavedProgram
 from airflow_pipelines.host.evaluation_times import UNMEASURED, Factors
-from airflow_pipelines.host.programs import ProgramChange, ProgramVersion
 from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.names import SYSTEM_VIEW

@@ -10,6 +10,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.fence import OvertakenError
+from airflow_pipelines.engine.storage.problems import STORAGE_CODES
 from airflow_pipelines.engine.streams.runtime import StreamProgramFailure
 from airflow_pipelines.host.checkpoint_requests import CheckpointRequests
 from airflow_pipelines.host.failures import as_problem
@@ -19,7 +20,6 @@ from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.run_state import RunState
 from airflow_pipelines.host.saving import save_checkpoint, save_recovery_point, show_end_of_streams
-from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.transactions import Transactions
 
 SHORTEST_WAIT_S = 0.05

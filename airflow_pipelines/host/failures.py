@@ -11,9 +11,9 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.engine.storage.problems import storage_problem
 from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.engine.streams.runtime import StreamProgramFailure
-from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 

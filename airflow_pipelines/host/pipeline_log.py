@@ -10,8 +10,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
+from airflow_pipelines.contract.log_files import LOG_BYTES, LOG_FILES
 from airflow_pipelines.engine.spark.failures import full_trace
-from airflow_pipelines.host.log_files import LOG_BYTES, LOG_FILES
 
 _BURST = 10
 _WINDOW_S = 10.0

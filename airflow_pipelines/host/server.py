@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException
 import uvicorn
 from fastapi import FastAPI
 
-from airflow_pipelines.host.http_server import server_config
+from airflow_pipelines.serving.http_server import server_config
 
 
 class CannotListenError(RuntimeError):

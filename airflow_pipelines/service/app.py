@@ -16,8 +16,6 @@ from starlette.requests import ClientDisconnect
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host.bounds import BoundedRequests
-from airflow_pipelines.host.path_segments import EncodedSlashes
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
@@ -40,6 +38,8 @@ from airflow_pipelines.service.routes import (
     unsupported,
 )
 from airflow_pipelines.service.version import platform_version
+from airflow_pipelines.serving.bounds import BoundedRequests
+from airflow_pipelines.serving.path_segments import EncodedSlashes
 from airflow_pipelines.settings import Settings
 
 _INGRESS = re.compile(r"/v0/pipelines/[^/]*/ingress/.*")

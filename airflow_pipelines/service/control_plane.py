@@ -16,10 +16,10 @@ from uuid6 import uuid7
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.program_versions import ProgramChange
 from airflow_pipelines.contract.registry import HostRecord, Registry
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.database import DatabaseError, open_database
-from airflow_pipelines.host.programs import ProgramChange
 from airflow_pipelines.private_files import make_private_folder, make_private_tree
 from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service import edits, errors

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from airflow_pipelines.host.log_files import replaced
+from airflow_pipelines.contract.log_files import replaced
 from airflow_pipelines.service.control_plane import ControlPlane
 
 logger = logging.getLogger(__name__)

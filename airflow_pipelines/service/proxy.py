@@ -19,9 +19,9 @@ from starlette.responses import Response, StreamingResponse
 
 from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, READ_ONLY_HEADER, Problem
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER
-from airflow_pipelines.host.path_segments import segment
 from airflow_pipelines.service.control_plane import ControlPlane, Target
 from airflow_pipelines.service.hosts import CLOSED, HostState, authorization, tls_context
+from airflow_pipelines.serving.path_segments import segment
 
 T = TypeVar("T")
 

@@ -17,10 +17,10 @@ from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.outputs import OutputEndpoint
-from airflow_pipelines.host.path_segments import segment
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.names import SYSTEM_VIEW, canonical
 from airflow_pipelines.program.relations import Table, ViewKind
+from airflow_pipelines.serving.path_segments import segment
 
 T = TypeVar("T")
 

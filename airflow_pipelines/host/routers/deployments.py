@@ -13,11 +13,11 @@ from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.exposition import exposition, metrics_to_wire
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.program_versions import expected_change
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.engine.dataflow import dataflow, dataflow_overview
 from airflow_pipelines.host.bootstrap import BootstrapMode
 from airflow_pipelines.host.metrics import measure
-from airflow_pipelines.host.programs import expected_change
 from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
 from airflow_pipelines.program.sources import ProgramSource
 

@@ -17,7 +17,6 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
 from airflow_pipelines.engine.allowed_changes import allowed_changes, truncation_problem
-from airflow_pipelines.host.bounds import expand_body
 from airflow_pipelines.host.push_keys import kept_key
 from airflow_pipelines.host.routers.common import Runner, table_of
 from airflow_pipelines.host.runner import PipelineRunner
@@ -25,6 +24,7 @@ from airflow_pipelines.program.names import canonical
 from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType
+from airflow_pipelines.serving.bounds import expand_body
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 CLOCK_TABLE = RelationSchema("now", (Column("now", ColumnType("TIMESTAMP", nullable=False)),))

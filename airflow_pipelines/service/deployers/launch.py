@@ -16,7 +16,7 @@ from uuid6 import uuid7
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import HostRecord, HostRow, Registry
-from airflow_pipelines.host.store_address import hand_over
+from airflow_pipelines.contract.store_address import hand_over
 from airflow_pipelines.private_files import make_private_folder
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import (

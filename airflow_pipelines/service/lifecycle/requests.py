@@ -9,8 +9,8 @@ from uuid import UUID
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.program_versions import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
-from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.lifecycle.changes import desire_stopped, forget_start
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord

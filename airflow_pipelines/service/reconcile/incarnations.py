@@ -16,7 +16,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import SHARED, HostRecord
 from airflow_pipelines.contract.statuses import ResourcesStatus, RuntimeStatus
 from airflow_pipelines.engine.storage.errors import storage_error
-from airflow_pipelines.host.storage_problems import storage_problem
+from airflow_pipelines.engine.storage.problems import storage_problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.deployers.base import Deployers, SubmitError
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.program_versions import ProgramChange, expected_change
 from airflow_pipelines.contract.statuses import RuntimeStatus
-from airflow_pipelines.host.programs import ProgramChange, expected_change
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane

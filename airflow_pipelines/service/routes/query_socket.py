@@ -13,9 +13,9 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host import bounds
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.proxy import Proxy
+from airflow_pipelines.serving import bounds
 
 MAX_QUERY_BYTES: Final = 4 * 2**20
 """The most that the text of an ad-hoc request may have."""

@@ -18,8 +18,8 @@ from airflow_pipelines import class_archive
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import Base, Registry
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
+from airflow_pipelines.contract.store_address import database_url
 from airflow_pipelines.database import open_database
-from airflow_pipelines.host.store_address import database_url
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, merged_conf
 from airflow_pipelines.service.deployers.dedicated import SparkProperties, spark_properties

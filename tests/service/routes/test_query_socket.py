@@ -18,10 +18,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER
-from airflow_pipelines.host import bounds, http_server
-from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.app import create_app
+from airflow_pipelines.serving import bounds, http_server
+from airflow_pipelines.serving.http_server import server_config
 from airflow_pipelines.settings import Settings
 from tests.service.test_proxy import running_on
 from tests.serving import serving

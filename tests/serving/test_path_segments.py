@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from airflow_pipelines.host.path_segments import EncodedSlashes, segment
+from airflow_pipelines.serving.path_segments import EncodedSlashes, segment
 
 
 @pytest.mark.parametrize(

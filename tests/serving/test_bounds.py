@@ -9,8 +9,8 @@ import pytest
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host import bounds
-from airflow_pipelines.host.bounds import expand_body
+from airflow_pipelines.serving import bounds
+from airflow_pipelines.serving.bounds import expand_body
 
 ROWS = b'{"insert": {"id": 1}}\n' * 1000
 

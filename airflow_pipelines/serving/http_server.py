@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host.bounds import MAX_HEAD_BYTES, head_too_large
+from airflow_pipelines.serving.bounds import MAX_HEAD_BYTES, head_too_large
 
 HEAD_PATIENCE_S: Final = 10.0
 """How long a client may take from opening a connection, or from a request's first byte, to the end of its head."""

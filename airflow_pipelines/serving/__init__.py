@@ -1,0 +1,1 @@
+"""HTTP as the service and hosts serve it: bounds on requests, the server, segments of paths."""
