@@ -17,8 +17,8 @@ from fastapi import FastAPI
 from airflow_pipelines import wire
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineUnreachableError, UntrustedServiceError
+from tests.fixtures.serving import serving
 from tests.scripted import Scripted, problem
-from tests.serving import serving
 
 pytestmark = pytest.mark.core
 

@@ -17,8 +17,8 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from airflow_pipelines import OutputHandler, Pipeline, PipelineAPIError, PipelineClient, PipelineConnectionError
+from tests.fixtures.serving import serving
 from tests.scripted import STOPPED, up
-from tests.serving import serving
 
 FIELDS = {
     "id": "BIGINT",

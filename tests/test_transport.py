@@ -27,7 +27,7 @@ from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
 from airflow_pipelines.transport import _async_result
 from airflow_pipelines.wire import lines_of
-from tests.serving import serving
+from tests.fixtures.serving import serving
 
 pytestmark = pytest.mark.core
 

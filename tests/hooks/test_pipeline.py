@@ -22,7 +22,7 @@ from airflow_pipelines.hooks.conditions import IdleCondition, StartedCondition, 
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.pins import SetupError
 from tests.fixtures.airflow import ScriptedService
-from tests.serving import serving
+from tests.fixtures.serving import serving
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, conn_id: str, **fields: Any) -> None:

@@ -22,7 +22,7 @@ from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.settings import Settings
-from tests.serving import serving
+from tests.fixtures.serving import serving
 from tests.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, 
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
-from tests.serving import serving
+from tests.fixtures.serving import serving
 
 LIMIT_MS = 20_000
 expect.set_options(timeout=LIMIT_MS)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.fixtures.serving import serving
 from tests.page.airflow_double import BASE, HOSTILE, AirflowDouble, change, descriptor, relation, review
 from tests.page.conftest import Watched
-from tests.serving import serving
 
 SHOP = "#/pipelines/shop?connection=main"
 IN_A_FRAME = """address => {

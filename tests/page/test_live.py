@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from playwright.sync_api import Page, Route, expect
 
 from airflow_pipelines import BootstrapPolicy, Pipeline, PipelineBuilder, PipelineClient, PipelineStatus
+from tests.fixtures.serving import serving
 from tests.page.conftest import Watched
-from tests.serving import serving
 
 if TYPE_CHECKING:
     from tests.inprocess_host import InProcessHost

@@ -14,9 +14,9 @@ from uuid6 import uuid7
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.settings import Settings
+from tests.fixtures.serving import serving
 from tests.page.conftest import Service, Watched
 from tests.service import records as given
-from tests.serving import serving
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 KEY = "s3cret-key"

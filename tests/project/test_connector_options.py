@@ -114,8 +114,8 @@ def test_pages_name_the_options_that_there_are(name: str) -> None:
 
 @functools.cache
 def _read() -> frozenset[str]:
-    """Find the attributes that the rooms of connectors and hosts read, and the names that they ask for."""
-    folders = [ROOT / "airflow_pipelines" / room for room in ("connectors", "host")]
+    """Find the attributes that the rooms of rows, connectors and hosts read, and the names that they ask for."""
+    folders = [ROOT / "airflow_pipelines" / room for room in ("rows", "connectors", "host")]
     nodes = [node for folder in folders for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
     keys = {key.value for node in nodes if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)}

@@ -12,8 +12,8 @@ import pytest
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
+from tests.fixtures.serving import serving
 from tests.service.waiting import until
-from tests.serving import serving
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
-from tests.serving import serving
+from tests.fixtures.serving import serving
 
 pytestmark = pytest.mark.core
 

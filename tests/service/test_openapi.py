@@ -21,7 +21,7 @@ from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.openapi import OPERATIONS, document
 from airflow_pipelines.settings import Settings
-from tests.serving import serving
+from tests.fixtures.serving import serving
 
 if TYPE_CHECKING:
     from schemathesis import GenerationMode

@@ -33,8 +33,8 @@ from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
+from tests.fixtures.serving import serving
 from tests.service import records as given
-from tests.serving import serving
 
 pytestmark = pytest.mark.core
 

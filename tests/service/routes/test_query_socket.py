@@ -23,8 +23,8 @@ from airflow_pipelines.service.app import create_app
 from airflow_pipelines.serving import bounds, http_server
 from airflow_pipelines.serving.http_server import server_config
 from airflow_pipelines.settings import Settings
+from tests.fixtures.serving import serving
 from tests.service.test_proxy import running_on
-from tests.serving import serving
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(60), pytest.mark.core]
 
