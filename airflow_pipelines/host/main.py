@@ -28,14 +28,14 @@ from airflow_pipelines.contract.store_address import database_url
 from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.engine.spark.application import log_no_java_calls
 from airflow_pipelines.engine.spark.sessions import build_spark
-from airflow_pipelines.host.app import create_app
-from airflow_pipelines.host.connector_env import connector_environment
-from airflow_pipelines.host.fleet import Fleet
-from airflow_pipelines.host.heartbeat import Heartbeat
-from airflow_pipelines.host.queries import QueryLimits
-from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.host.server import CannotListenError, DataPlane
-from airflow_pipelines.host.spark_health import SparkHealth
+from airflow_pipelines.host.api.app import create_app
+from airflow_pipelines.host.process.connector_env import connector_environment
+from airflow_pipelines.host.process.heartbeat import Heartbeat
+from airflow_pipelines.host.process.server import CannotListenError, DataPlane
+from airflow_pipelines.host.queries.queries import QueryLimits
+from airflow_pipelines.host.runs.fleet import Fleet
+from airflow_pipelines.host.runs.runner import PipelineRunner
+from airflow_pipelines.host.runs.spark_health import SparkHealth
 from airflow_pipelines.pins import SetupError, check_spark_packages
 from airflow_pipelines.private_files import PRIVATE_UMASK
 from airflow_pipelines.references import References

@@ -292,6 +292,9 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
         p varchar(2) default 'abc', q binary(2) default x'01', r varbinary(1) default x'0102')"""
     schema = compile_program(text, sessions).schemas["t"]
     assert schema.defaults == {
+        "a": 1,
+        "a2": dt.date(2024, 1, 1),
+        "a3": -1,
         "a4": 1,
         "b": "Xy",
         "c": dt.date(2024, 2, 29),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_pipelines.contract.log_files import limit_by_copying, log_files
-from airflow_pipelines.host import pipeline_log
-from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.state import pipeline_log
+from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.service.follow import _read
 
 

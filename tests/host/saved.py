@@ -15,8 +15,8 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo, Counters
 from airflow_pipelines.engine.storage.connector_state import ConnectorState, InputCounts, InputState
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.host.durability import INLINE_BYTES, Durability, SavedState
-from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.host.checkpoints.durability import INLINE_BYTES, Durability, SavedState
+from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource

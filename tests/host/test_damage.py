@@ -15,7 +15,7 @@ import pytest
 from airflow_pipelines.engine.storage.checkpoint import CheckpointInfo
 from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem, within_storage
 from airflow_pipelines.engine.storage.fsck import check_storage
-from airflow_pipelines.host.failures import as_problem
+from airflow_pipelines.host.state.failures import as_problem
 from tests.host.saved import make_store, read_store
 from tests.tiers import examples
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from airflow_pipelines.program.sources import SourceFile
+from tests.host.changes.test_bootstrap import EXACTLY_ONCE
+from tests.host.checkpoints.test_standby import activate, push, storage
 from tests.host.driver import Make, Pipeline
-from tests.host.test_bootstrap import EXACTLY_ONCE
-from tests.host.test_standby import activate, push, storage
 
 pytestmark = pytest.mark.core
 

@@ -17,7 +17,7 @@ from airflow_pipelines.engine.storage.errors import MissingError, StorageError
 from airflow_pipelines.engine.storage.fence import FILE, Fence, OvertakenError
 from airflow_pipelines.engine.storage.fsck import check_storage
 from airflow_pipelines.engine.storage.journal import read_journal
-from airflow_pipelines.host.failures import as_problem
+from airflow_pipelines.host.state.failures import as_problem
 from tests.host.saved import Written, make_store, read_store
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from airflow_pipelines.engine.storage.fence import FILE, Fence, OvertakenError
-from airflow_pipelines.host import fence_watch
-from airflow_pipelines.host.fence_watch import FenceWatch
-from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.state import fence_watch
+from airflow_pipelines.host.state.fence_watch import FenceWatch
+from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from tests.host.driver import Pipeline
 
 TOLD_S = 10.0

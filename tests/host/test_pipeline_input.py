@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host import backoff
+from airflow_pipelines.host.inputs import backoff
 from tests.fixtures.followed import ServiceOfOne
 from tests.host.driver import Make, Pipeline
 

@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError
 
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark import java_errors
-from airflow_pipelines.host.routers.query import EvaluationFailed, _told
+from airflow_pipelines.host.api.routers.query import EvaluationFailed, _told
 
 
 class JavaError(Py4JJavaError):

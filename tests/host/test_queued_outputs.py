@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host import backoff
+from airflow_pipelines.host.inputs import backoff
 from airflow_pipelines.program.sources import SourceFile
 from tests.connectors.targets import COMMITTING_OUTPUT, MIRRORING_OUTPUT, PLAIN_OUTPUT, TARGETS, Target, registered
 from tests.host.driver import Make, Pipeline

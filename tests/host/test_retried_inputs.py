@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host import backoff
+from airflow_pipelines.host.inputs import backoff
 from tests.connectors.sources import NUMBER_INPUT, SOURCES, UNSEEKABLE_INPUT, Source
 from tests.connectors.targets import registered
 from tests.host.driver import Make, Pipeline

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER
-from airflow_pipelines.host import listeners
-from airflow_pipelines.host.tokens import CompletionToken
+from airflow_pipelines.host.inputs.tokens import CompletionToken
+from airflow_pipelines.host.outputs import listeners
 from tests.host.driver import Pipeline
 
 pytestmark = pytest.mark.core

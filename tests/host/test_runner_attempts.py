@@ -15,9 +15,9 @@ from airflow_pipelines.contract.deployment import Deployment, RuntimeTransition
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.storage.fence import OvertakenError
-from airflow_pipelines.host import runner as module
-from airflow_pipelines.host.run_state import SuspendedEarly
-from airflow_pipelines.host.runner import PipelineRunner
+from airflow_pipelines.host.runs import runner as module
+from airflow_pipelines.host.runs.runner import PipelineRunner
+from airflow_pipelines.host.state.run_state import SuspendedEarly
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamProgram, StreamRestarts, StreamRun
 from tests.fixtures.sdk import eventually

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_pipelines.program.sources import SourceFile
 from tests.host.driver import Make, Pipeline
-from tests.host.test_clock import advance
+from tests.host.state.test_clock import advance
 
 pytestmark = pytest.mark.core
 

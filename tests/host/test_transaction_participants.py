@@ -10,10 +10,10 @@ import pytest
 from airflow_pipelines.connectors.base import ChunkInTransaction, InputChunk
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host.inputs import InputEndpoint
-from airflow_pipelines.host.intake import Intake, Push
-from airflow_pipelines.host.step_input import StepInput
-from airflow_pipelines.host.transactions import Transactions
+from airflow_pipelines.host.inputs.inputs import InputEndpoint
+from airflow_pipelines.host.inputs.intake import Intake, Push
+from airflow_pipelines.host.inputs.step_input import StepInput
+from airflow_pipelines.host.steps.transactions import Transactions
 
 FIRST, SECOND, PLAIN = InputEndpoint("t.first", "t"), InputEndpoint("t.second", "t"), InputEndpoint("t.plain", "t")
 MORE, LAST = ChunkInTransaction.MORE, ChunkInTransaction.LAST

@@ -16,10 +16,10 @@ from tools.chaos.process import HostDied, HostProcess
 pytestmark = pytest.mark.integration
 
 BOOTSTRAP = (
-    Point("host.recovery", "Recovery.restore", Moment.AFTER),
+    Point("host.steps.recovery", "Recovery.restore", Moment.AFTER),
     Point("engine.circuit", "Circuit.bootstrap", Moment.AFTER),
     Point("connectors.transports.files.line_output", "FileOutput.write", Moment.AFTER),
-    Point("host.durability", "Durability.save_recovery_point", Moment.BEFORE),
+    Point("host.checkpoints.durability", "Durability.save_recovery_point", Moment.BEFORE),
     Point("engine.storage.journal", "Journal.discard", Moment.BEFORE),
 )
 """From the restored state to what makes the new program the saved one."""

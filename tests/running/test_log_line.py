@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.running.log_line import LogLine, LogSource
 
 

@@ -17,10 +17,10 @@ from uuid import UUID
 
 from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.database import DatabaseFile, open_database
-from airflow_pipelines.host.app import create_app
-from airflow_pipelines.host.fleet import Fleet
-from airflow_pipelines.host.heartbeat import Heartbeat
-from airflow_pipelines.host.server import DataPlane
+from airflow_pipelines.host.api.app import create_app
+from airflow_pipelines.host.process.heartbeat import Heartbeat
+from airflow_pipelines.host.process.server import DataPlane
+from airflow_pipelines.host.runs.fleet import Fleet
 
 FOR_EVER_S = 600
 

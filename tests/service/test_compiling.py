@@ -10,7 +10,7 @@ import pytest
 from airflow_pipelines.compiler import stream_binding, work_limit
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host.fleet import COMPILE_LIMIT_S
+from airflow_pipelines.host.runs.fleet import COMPILE_LIMIT_S
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.compiling import PATIENCE_S
 from airflow_pipelines.service.control_plane import ControlPlane

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host.server import DataPlane
+from airflow_pipelines.host.process.server import DataPlane
 from airflow_pipelines.serving import bounds, http_server
 from airflow_pipelines.serving.bounds import BoundedRequests
 

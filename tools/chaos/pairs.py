@@ -63,12 +63,12 @@ POINTS = tuple(
         ("connectors.transports.delta_table.output", ("DeltaTableOutput.open", "DeltaTableOutput.write")),
         ("connectors.transports.files.line_output", ("FileOutput.write",)),
         ("connectors.transports.files.folder_output", ("FolderOutput.write", "FolderOutput._finish")),
-        ("host.delivery_queue", ("DeliveryQueue.delivered_first", "DeliveryQueue.kept")),
-        ("host.output_endpoints", ("OutputEndpoints.deliver", "OutputEndpoints.deliver_again")),
-        ("host.durability", ("Durability.commit", "Durability.save_checkpoint", "Durability.save_recovery_point")),
+        ("host.outputs.delivery_queue", ("DeliveryQueue.delivered_first", "DeliveryQueue.kept")),
+        ("host.outputs.output_endpoints", ("OutputEndpoints.deliver", "OutputEndpoints.deliver_again")),
+        ("host.checkpoints.durability", ("Durability.commit", "Durability.save_checkpoint", "Durability.save_recovery_point")),
         ("engine.storage.journal", ("Journal.append", "Journal.discard")),
         ("engine.storage.checkpoint", ("CheckpointStore.save",)),
-        ("host.recovery", ("Recovery.restore",)),
+        ("host.steps.recovery", ("Recovery.restore",)),
     )
     for function in functions
     for moment in Moment

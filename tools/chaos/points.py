@@ -58,17 +58,22 @@ _FUNCTIONS = {
     "engine.circuit": ["Circuit.step", "Circuit.publish", "Circuit.maintain", "Circuit.bootstrap", "Circuit.step_over"],
     "engine.storage.journal": ["Journal.create", "Journal.append", "Journal.discard"],
     "engine.storage.journal_end": ["JournalEndFile.write"],
-    "host.durability": ["Durability.commit", "Durability.save_checkpoint", "Durability.save_recovery_point", "Durability.close"],
-    "host.endpoints": ["Endpoints.open_outputs", "Endpoints.close"],
-    "host.output_endpoints": ["OutputEndpoints.deliver"],
+    "host.checkpoints.durability": [
+        "Durability.commit",
+        "Durability.save_checkpoint",
+        "Durability.save_recovery_point",
+        "Durability.close",
+    ],
+    "host.connectors.endpoints": ["Endpoints.open_outputs", "Endpoints.close"],
+    "host.outputs.output_endpoints": ["OutputEndpoints.deliver"],
     "connectors.transports.files.line_output": ["FileOutput.write", "FileOutput.rewind"],
     "connectors.transports.step_ends": ["StepEnds.add", "StepEnds.rewind"],
     # Checkpoints and copies of them.
     "engine.storage.checkpoint": ["CheckpointStore.save", "CheckpointStore.note", "CheckpointStore.garbage_collect"],
     "engine.storage.sync": ["RemoteCheckpoints.claim", "RemoteCheckpoints.push"],
     # Start and stop.
-    "host.recovery": ["Recovery.restore", "Recovery.bootstrap"],
-    "host.live": [
+    "host.steps.recovery": ["Recovery.restore", "Recovery.bootstrap"],
+    "host.steps.live": [
         "LivePipeline.start_empty",
         "LivePipeline.collect",
         "LivePipeline.commit",

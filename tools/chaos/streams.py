@@ -58,8 +58,8 @@ POINTS = tuple(
         ("engine.storage.checkpoint", "CheckpointStore.save"),
         ("engine.storage.journal", "Journal.append"),
         ("engine.storage.journal", "Journal.discard"),
-        ("host.durability", "Durability.commit"),
-        ("host.recovery", "Recovery.restore"),
+        ("host.checkpoints.durability", "Durability.commit"),
+        ("host.steps.recovery", "Recovery.restore"),
     )
     for moment in Moment
 )

@@ -24,10 +24,10 @@ from airflow_pipelines.connectors.base import (
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.definition import InputDefinition, PipelineReference
 from airflow_pipelines.connectors.opening import open_input
-from airflow_pipelines.host import backoff
-from airflow_pipelines.host.connector_input import ConnectorInput
-from airflow_pipelines.host.inputs import InputEndpoint
-from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.inputs import backoff
+from airflow_pipelines.host.inputs.connector_input import ConnectorInput
+from airflow_pipelines.host.inputs.inputs import InputEndpoint
+from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.references import NO_REFERENCES, References

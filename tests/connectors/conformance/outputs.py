@@ -21,11 +21,11 @@ from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.host import backoff
-from airflow_pipelines.host.delivery_queue import DeliveryQueue, QueueLimits
-from airflow_pipelines.host.queued_sink import QueuedSink
-from airflow_pipelines.host.sinks import ResumedOutput
-from airflow_pipelines.host.step_changes import StepChanges
+from airflow_pipelines.host.inputs import backoff
+from airflow_pipelines.host.outputs.delivery_queue import DeliveryQueue, QueueLimits
+from airflow_pipelines.host.outputs.queued_sink import QueuedSink
+from airflow_pipelines.host.outputs.sinks import ResumedOutput
+from airflow_pipelines.host.outputs.step_changes import StepChanges
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES, References
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError

@@ -31,12 +31,12 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.state import Kept, StateSchema
 from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.host.bootstrap import BootstrapPlan
-from airflow_pipelines.host.durability import Durability
-from airflow_pipelines.host.endpoints import Endpoints
-from airflow_pipelines.host.live import LivePipeline
-from airflow_pipelines.host.output_endpoints import OutputEndpoints
-from airflow_pipelines.host.recovery import Recovery
+from airflow_pipelines.host.changes.bootstrap import BootstrapPlan
+from airflow_pipelines.host.checkpoints.durability import Durability
+from airflow_pipelines.host.connectors.endpoints import Endpoints
+from airflow_pipelines.host.outputs.output_endpoints import OutputEndpoints
+from airflow_pipelines.host.steps.live import LivePipeline
+from airflow_pipelines.host.steps.recovery import Recovery
 from airflow_pipelines.program.diff import PipelineDiff
 from airflow_pipelines.rows.zsets import SEQUENCE, VERSION, WEIGHT, Merge
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan

@@ -17,7 +17,7 @@ import pytest
 from airflow_pipelines.engine.storage import durable, set_aside
 from airflow_pipelines.engine.storage.checkpoint import CheckpointInfo
 from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem
-from airflow_pipelines.host.durability import Durability
+from airflow_pipelines.host.checkpoints.durability import Durability
 from tests.engine.crash import at_every_boundary
 from tests.host.saved import OPTIONS, Written, make_store, read_store
 

@@ -1,0 +1,22 @@
+"""Transactions: many inputs as one step."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from airflow_pipelines.host.api.routers.common import Runner
+
+router = APIRouter(prefix="/deployments/{deployment_id}")
+
+
+@router.post("/start_transaction")
+def start_transaction(runner: Runner) -> dict[str, int]:
+    """Collect what inputs bring from now on, without showing anything of it."""
+    return {"transaction_id": runner.requests.start_transaction()}
+
+
+@router.post("/commit_transaction")
+def commit_transaction(runner: Runner) -> str:
+    """Make one step of all that was collected; answers before that step."""
+    runner.requests.commit_transaction()
+    return "Transaction commit initiated"

@@ -1,0 +1,1 @@
+"""Changes of programs: plans and their approval."""

@@ -1,0 +1,1 @@
+"""Checkpoints of a pipeline, their copies, and pipelines that stand by with them."""

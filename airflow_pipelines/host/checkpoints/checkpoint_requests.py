@@ -1,0 +1,92 @@
+"""Requests for checkpoints, by number, and what became of them."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from airflow_pipelines.host.state.error_list import stamp
+
+
+class CheckpointRequests:
+    """Numbers checkpoint requests of one incarnation from 0 and remembers the last success and failure."""
+
+    def __init__(self, incarnation: UUID) -> None:
+        self.incarnation = incarnation
+        self._lock = threading.Lock()
+        self._next = 0
+        self._success: int | None = None
+        self._failure: dict[str, Any] | None = None
+        self._started_at: datetime | None = None
+        self._delayed: tuple[list[str], datetime] | None = None
+
+    def request(self) -> int:
+        """The number of a new request."""
+        with self._lock:
+            number = self._next
+            self._next += 1
+            return number
+
+    def started(self) -> None:
+        """A checkpoint is being written."""
+        with self._lock:
+            self._delayed = None
+            self._started_at = datetime.now(UTC)
+
+    def delayed(self, reasons: list[str]) -> None:
+        """A checkpoint has to wait.
+
+        :param reasons: why, in wire form
+        """
+        with self._lock:
+            since = datetime.now(UTC) if self._delayed is None else self._delayed[1]
+            self._delayed = (reasons, since)
+
+    def succeeded(self, number: int) -> None:
+        """The request ``number`` led to a checkpoint."""
+        with self._lock:
+            self._success = number
+            self._started_at = None
+
+    def failed(self, number: int, error: str) -> None:
+        """The request ``number`` did not lead to a checkpoint."""
+        with self._lock:
+            self._failure = {"sequence_number": number, "error": error, "failed_at": stamp(datetime.now(UTC))}
+            self._started_at = None
+
+    def is_pending(self, number: int) -> bool:
+        """Whether it is not known yet what became of the request ``number``."""
+        with self._lock:
+            return not self._has_succeeded(number) and not self._has_failed(number)
+
+    def error_of(self, number: int) -> str | None:
+        """Why the request ``number`` did not lead to a checkpoint; None when it did or may still."""
+        with self._lock:
+            failed = self._has_failed(number) and not self._has_succeeded(number)
+            return str(self._failure["error"]) if failed and self._failure is not None else None
+
+    def status(self) -> dict[str, Any]:
+        """The answer of ``GET checkpoint_status``."""
+        with self._lock:
+            return {"success": self._success, "failure": self._failure, "activity": self._activity()}
+
+    def activity(self) -> dict[str, Any]:
+        """The ``checkpoint_activity`` of the statistics."""
+        with self._lock:
+            return self._activity()
+
+    def _has_succeeded(self, number: int) -> bool:
+        # They are taken one after the other, and each holds what the earlier ones would have held.
+        return self._success is not None and self._success >= number
+
+    def _has_failed(self, number: int) -> bool:
+        return self._failure is not None and int(self._failure["sequence_number"]) >= number
+
+    def _activity(self) -> dict[str, Any]:
+        if self._started_at is not None:
+            return {"status": "in_progress", "started_at": stamp(self._started_at)}
+        if self._delayed is not None:
+            return {"status": "delayed", "reasons": self._delayed[0], "delayed_since": stamp(self._delayed[1])}
+        return {"status": "idle"}

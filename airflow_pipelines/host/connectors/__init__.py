@@ -1,0 +1,1 @@
+"""The connectors that a program declares, as inputs and outputs of a pipeline."""

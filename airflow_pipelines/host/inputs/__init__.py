@@ -1,0 +1,1 @@
+"""Inputs: rows of connectors and requests wait here for the next step."""

@@ -1,0 +1,166 @@
+"""One input of a table: its counters, and where its source stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airflow_pipelines.connectors.base import Lag
+from airflow_pipelines.engine.storage.connector_state import InputState, Position
+from airflow_pipelines.host.inputs.frontier import Frontier
+from airflow_pipelines.host.metrics.connector_metrics import InputMetrics
+from airflow_pipelines.host.metrics.health import Health
+from airflow_pipelines.host.metrics.latencies import Latencies
+from airflow_pipelines.program.connectors import Connector
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """What one step takes from one input; ``position`` is where a declared connector's source stands then."""
+
+    records: int
+    size_bytes: int
+    position: Position | None = None
+
+    def plus(self, later: Consumed) -> Consumed:
+        """This and what is taken after it."""
+        position = self.position if later.position is None else later.position
+        return Consumed(self.records + later.records, self.size_bytes + later.size_bytes, position)
+
+
+NOTHING_CONSUMED = Consumed(0, 0)
+
+
+class InputEndpoint:
+    """One input of a table as statistics show it: a declared connector, or the endpoint of pushed rows (``connector`` None)."""
+
+    def __init__(self, name: str, table: str, connector: Connector | None = None) -> None:
+        self.name = name
+        self.table = table
+        self.connector = connector
+        self.metrics = InputMetrics()
+        self.paused = False
+        self.waiting = False
+        """Whether it starts by itself when others have reached their end."""
+        self.health = Health()
+        self.measure_lag: Callable[[], Lag | None] = lambda: None
+        """Says how far it is behind its source."""
+        self.gauges: Mapping[str, int] = {}
+        """Figures that only its source has, by their names."""
+        self.position: Position | None = None
+        """Where the source stands after the last committed step."""
+        self.kept_position: Position | None = None
+        """The newest of these places that a checkpoint or the journal has: a restart goes on there at the latest."""
+        self._frontier = Frontier()
+        self._latencies = Latencies()
+
+    @property
+    def fatal_error(self) -> str | None:
+        """Why it cannot go on."""
+        return self.health.fatal
+
+    @property
+    def has_ended(self) -> bool:
+        """Return True if nothing follows, and steps have processed all that came."""
+        return self.metrics.end_of_input and self.metrics.processed_records == self.metrics.total_records
+
+    @property
+    def transient(self) -> bool:
+        """Whether the endpoint came from a request, so that it never counts for completion."""
+        return self.connector is None
+
+    def received(self, records: int, size_bytes: int) -> None:
+        """Count rows that arrived."""
+        self.metrics.total_records += records
+        self.metrics.total_bytes += size_bytes
+        self._frontier.receive()
+        if records:
+            self._latencies.receive(self.metrics.total_records)
+
+    def collect(self, consumed: Consumed) -> None:
+        """Count rows that a transaction has collected, whose step has not come yet."""
+        self.metrics.collected_records += consumed.records
+        self.metrics.collected_bytes += consumed.size_bytes
+
+    def forget_collected(self) -> None:
+        """The transaction's step has come."""
+        self.metrics.collected_records = self.metrics.collected_bytes = 0
+
+    def consume(self, consumed: Consumed) -> None:
+        """Count rows that a committed step consumed, and move on in the source."""
+        self.metrics.processed_records += consumed.records
+        self.metrics.processed_bytes += consumed.size_bytes
+        self._latencies.process(self.metrics.processed_records)
+        if consumed.position is not None:
+            self.position = consumed.position
+            self._frontier.process(consumed.position, self.metrics.processed_records)
+
+    def complete(self) -> None:
+        """All outputs of what was consumed have been delivered."""
+        self.complete_until(self.metrics.processed_records)
+
+    def complete_until(self, records: int) -> None:
+        """All outputs of the first ``records`` rows have been delivered."""
+        self.metrics.completed_records = records
+        self._frontier.complete(records)
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the source stands elsewhere than the newest checkpoint and the journal say."""
+        return self.position != self.kept_position
+
+    def keep(self, position: Position | None) -> None:
+        """A checkpoint or the journal has a place."""
+        self.kept_position = position
+
+    def secure(self) -> None:
+        """The effect of all that was consumed is on disk."""
+        self.metrics.durable_records = self.metrics.processed_records
+
+    def to_state(self, consumed: Consumed = NOTHING_CONSUMED) -> InputState:
+        """What a checkpoint keeps.
+
+        :param consumed: what the step takes after which it is to be, for a step that is not committed yet
+        """
+        counts = self.metrics.to_state(consumed.records, consumed.size_bytes)
+        position = self.position if consumed.position is None else consumed.position
+        return InputState(self.table, self.connector is not None, position, self.paused, counts)
+
+    def restore(self, state: InputState, *, same: bool) -> None:
+        """Take over the saved counters.
+
+        :param state: what was saved
+        :param same: whether the connector is still the same, so that it goes on from its position
+        """
+        if same:
+            self.position = self.kept_position = state.position
+            self.paused = state.paused
+        self.metrics = InputMetrics.from_state(state.counts)
+
+    def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
+        """The wire's InputEndpointStatus."""
+        metrics = self.metrics
+        wire: dict[str, Any] = {
+            "endpoint_name": self.name,
+            "config": {"stream": self.table},
+            "metrics": {
+                **metrics.to_wire(),
+                "processing_latency_p99_micros": self._latencies.p99_micros,
+                "lag": _lag_to_wire(self.measure_lag()),
+                **self.gauges,
+            },
+            "fatal_error": self.fatal_error,
+            "paused": self.paused or self.waiting,
+            "barrier": False,
+            "health": self.health.to_wire(),
+            "completed_frontier": self._frontier.to_wire(),
+        }
+        if errors:
+            wire["parse_errors"] = metrics.parse_errors.to_wire()
+            wire["transport_errors"] = metrics.transport_errors.to_wire()
+        return wire
+
+
+def _lag_to_wire(lag: Lag | None) -> dict[str, Any] | None:
+    return None if lag is None else asdict(lag)

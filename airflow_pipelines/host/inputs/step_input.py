@@ -1,0 +1,103 @@
+"""What one step is made of, and where it came from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.host.inputs.inputs import Consumed, InputEndpoint
+from airflow_pipelines.host.inputs.intake import Push
+from airflow_pipelines.rows.changes import TableChanges
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What a step takes from inputs, or a transaction so far.
+
+    :param records: rows
+    :param size_bytes: their bytes
+    :param parts: what that is of each endpoint
+    :param transactions: how many transactions end with it
+    :param push_keys: the keys of pushes, each with when it was taken in seconds since the epoch
+    """
+
+    records: int = 0
+    size_bytes: int = 0
+    parts: Mapping[InputEndpoint, Consumed] = field(default_factory=dict)
+    transactions: int = 0
+    push_keys: Mapping[str, int] = field(default_factory=dict)
+
+    def plus(self, later: Consumption) -> Consumption:
+        """This and what is taken after it."""
+        parts = dict(self.parts)
+        for endpoint, part in later.parts.items():
+            parts[endpoint] = parts[endpoint].plus(part) if endpoint in parts else part
+        transactions = self.transactions + later.transactions
+        keys = {**self.push_keys, **later.push_keys}
+        return Consumption(self.records + later.records, self.size_bytes + later.size_bytes, parts, transactions, keys)
+
+
+@dataclass(frozen=True, slots=True)
+class StepInput:
+    """What one step is made of: pushed rows, and chunks of connectors."""
+
+    pushes: list[Push]
+    chunks: Mapping[InputEndpoint, list[InputChunk]]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it, not even the end of an input."""
+        return not self.pushes and not self.chunks
+
+    @property
+    def sources(self) -> list[tuple[InputEndpoint | None, TableChanges]]:
+        """All changes with the input that they came from (None: an ad-hoc statement), those of one input in order."""
+        from_connectors = [
+            (endpoint, chunk.changes) for endpoint, chunks in self.chunks.items() for chunk in chunks if chunk.changes is not None
+        ]
+        return [*from_connectors, *((push.endpoint, changes) for push in self.pushes for changes in push.changes)]
+
+    @property
+    def changes(self) -> list[TableChanges]:
+        """All changes, those of one input in order."""
+        return [changes for _, changes in self.sources]
+
+    @property
+    def records(self) -> int:
+        """Rows in it."""
+        return sum(push.records for push in self.pushes) + sum(c.records for chunks in self.chunks.values() for c in chunks)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in it."""
+        return sum(push.size_bytes for push in self.pushes) + sum(c.size_bytes for chunks in self.chunks.values() for c in chunks)
+
+    def consumption(self) -> Consumption:
+        """What it takes from inputs."""
+        now = int(time.time())
+        keys = {push.key: now for push in self.pushes if push.key is not None}
+        return Consumption(self.records, self.size_bytes, self._parts(), push_keys=keys)
+
+    def _parts(self) -> dict[InputEndpoint, Consumed]:
+        """What each endpoint contributes."""
+        found = {
+            endpoint: Consumed(sum(c.records for c in chunks), sum(c.size_bytes for c in chunks), chunks[-1].position)
+            for endpoint, chunks in self.chunks.items()
+        }
+        for push in self.pushes:
+            if push.endpoint is not None:
+                before = found.get(push.endpoint, Consumed(0, 0))
+                found[push.endpoint] = Consumed(before.records + push.records, before.size_bytes + push.size_bytes, before.position)
+        return found
+
+    def origins(self, table: str) -> list[tuple[InputEndpoint | None, int]]:
+        """For each change of a table the input that it came from, and how many rows the step has of that input before it."""
+        found = []
+        before: dict[InputEndpoint | None, int] = {}
+        for endpoint, changes in self.sources:
+            if changes.table == table:
+                found.append((endpoint, before.get(endpoint, 0)))
+                before[endpoint] = before.get(endpoint, 0) + changes.rows.num_rows
+        return found

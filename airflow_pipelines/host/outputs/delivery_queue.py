@@ -1,0 +1,176 @@
+"""The changes that wait for the target of an output."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.storage.connector_state import KeptStep
+from airflow_pipelines.host.outputs.step_changes import StepChanges
+
+MEMORY_BYTES: Final = 64 << 20
+"""Changes that wait in memory have about so many bytes at most; the others are in files."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """How much may wait before steps do.
+
+    :param records: the most records
+    :param bytes: the most bytes
+    """
+
+    records: int
+    bytes: int
+
+
+class DeliveryQueue:
+    """Changes in the order of their steps. The pipeline's thread adds to it; the output's thread takes from it.
+
+    The first of them is taken out when it is delivered, so that a checkpoint that is taken meanwhile keeps it.
+    """
+
+    def __init__(self, limits: QueueLimits, store: BatchStore) -> None:
+        """Make an empty queue.
+
+        :param limits: how much may wait
+        :param store: takes what is too much for memory
+        """
+        self._limits = limits
+        self._store = store
+        self._condition = threading.Condition()
+        self._parts: deque[StepChanges] = deque()
+        self._records = 0
+        self._bytes = 0
+        self._full_since: float | None = None
+        self._closed = False
+        self.delivered: int | None = None
+        """The greatest number of changes that were delivered."""
+
+    def put(self, part: StepChanges) -> None:
+        """Add changes, whether there is room or not: whoever makes them looks before.
+
+        After the end they are kept for a checkpoint.
+        """
+        if self._bytes + part.delta.memory_bytes > MEMORY_BYTES:
+            part = part.in_files(self._store)
+        with self._condition:
+            self._parts.append(part)
+            self._count(part, 1)
+            self._condition.notify_all()
+
+    def wait_first(self, seconds: float) -> bool:
+        """Wait for changes, or the end.
+
+        :returns: whether :meth:`first` gives its answer at once
+        """
+        with self._condition:
+            return bool(self._condition.wait_for(lambda: self._parts or self._closed, seconds))
+
+    def first(self) -> StepChanges | None:
+        """The oldest changes, as soon as there are any; None after the end."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._parts or self._closed)
+            return None if self._closed else self._parts[0]
+
+    def delivered_first(self, number: int) -> None:
+        """The oldest changes are in the target.
+
+        :param number: theirs
+        """
+        with self._condition:
+            if self._parts and self._parts[0].number == number:
+                self._count(self._parts.popleft(), -1)
+                self.delivered = number
+
+    def wait_closed(self, seconds: float) -> bool:
+        """Wait, unless the end comes before.
+
+        :returns: whether it has come
+        """
+        with self._condition:
+            return self._condition.wait_for(lambda: self._closed, seconds)
+
+    def clear(self) -> int:
+        """Forget all that waits, which nobody will deliver.
+
+        :returns: how many records it were
+        """
+        with self._condition:
+            records = self._records
+            while self._parts:
+                self._count(self._parts.popleft(), -1)
+            return records
+
+    def close(self) -> None:
+        """Nothing is taken any more. What waits stays, for a checkpoint."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+
+    def kept(self) -> tuple[int | None, tuple[KeptStep, ...]]:
+        """What a checkpoint keeps: the greatest number that was delivered, and what was not, on disk."""
+        with self._condition:
+            parts = list(self._parts)
+            delivered = self.delivered
+        # Files are written without holding up the delivery.
+        flushed = [part.kept(self._store) for part in parts]
+        on_disk = {part.number: part for part, _ in flushed}
+        with self._condition:
+            # Its files stay as long as this names them.
+            self._parts = deque(on_disk.get(part.number, part) for part in self._parts)
+        return delivered, tuple(kept for _, kept in flushed)
+
+    def known_before(self, epoch: int) -> int | None:
+        """The greatest number of changes of earlier runs that were delivered or wait; None when there are none.
+
+        :param epoch: that of this run
+        """
+        with self._condition:
+            earlier = [part.number for part in self._parts if part.epoch < epoch]
+        return max(earlier, default=self.delivered)
+
+    @property
+    def batches(self) -> int:
+        """How many steps wait."""
+        return len(self._parts)
+
+    @property
+    def records(self) -> int:
+        """How many records wait."""
+        return self._records
+
+    @property
+    def memory_bytes(self) -> int:
+        """How many bytes wait in memory."""
+        return self._bytes
+
+    @property
+    def oldest_step(self) -> int | None:
+        """The oldest step that waits."""
+        with self._condition:
+            return self._parts[0].first_step if self._parts else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether steps are to wait."""
+        return self._full_since is not None
+
+    @property
+    def full_s(self) -> float:
+        """For how many seconds it has been full."""
+        since = self._full_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def _count(self, part: StepChanges, times: int) -> None:
+        self._records += times * part.delta.rows
+        self._bytes += times * part.delta.memory_bytes
+        full = self._records >= self._limits.records or self._bytes >= self._limits.bytes
+        if not full:
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = time.monotonic()

@@ -1,0 +1,224 @@
+"""Writes an output's changes in a thread of its own, so that a target that is slow or gone holds up no step."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from airflow_pipelines.connectors.base import (
+    CommitsSteps,
+    ConnectorFailure,
+    FatalConnectorFailure,
+    ForgetsSteps,
+    OutputTransport,
+    Rewindable,
+    TransientConnectorFailure,
+)
+from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.host.inputs.backoff import BackOff
+from airflow_pipelines.host.outputs.delivery_queue import DeliveryQueue
+from airflow_pipelines.host.outputs.sinks import Failed, ResumedOutput, Written
+from airflow_pipelines.host.outputs.step_changes import StepChanges, shown_number
+
+CLOSE_S: Final = 5.0
+"""How long the end of a write that is under way is waited for when the pipeline ends, and again after its target was closed."""
+
+
+class QueuedSink:
+    """Writes what a queue has, in order. What fails for the moment is tried again, with another transport.
+
+    A target that commits the numbers of steps gets none that it has.
+    """
+
+    is_queue = True
+
+    def __init__(
+        self,
+        name: str,
+        key: tuple[str, ...],
+        queue: DeliveryQueue,
+        session: SparkSession,
+        inherit: Callable[[], Callable[[], None]],
+        open_transport: Callable[[], OutputTransport],
+        was_opened: Callable[[], None],
+        written: Written,
+        failed: Failed,
+        troubled: Callable[[TransientConnectorFailure | None, float], None],
+        wake: Callable[[], None],
+    ) -> None:
+        """Open nothing yet.
+
+        :param name: that of the output
+        :param key: the columns of its index
+        :param queue: has what is to be written
+        :param session: sorts large deltas
+        :param inherit: called by the thread that starts the output; gives what makes the output's thread run its jobs
+        :param open_transport: makes the target's transport
+        :param was_opened: called when the target was opened for the first time
+        :param written: called with what was written
+        :param failed: called when the output cannot go on
+        :param troubled: called with what fails for the moment and the seconds until it is tried again; with None when it works
+        :param wake: called when something was delivered, or the output cannot go on
+        """
+        self.failure: StorageError | FatalConnectorFailure | None = None
+        """Why the pipeline cannot go on."""
+        self.unknown_until: int | None = None
+        """The newest step that the target had when this run began and the pipeline does not know, where it was not taken back."""
+        self._name = name
+        self._key = key
+        self._queue = queue
+        self._session = session
+        self._inherit = inherit
+        self._open_transport = open_transport
+        self._was_opened = was_opened
+        self._written = written
+        self._failed = failed
+        self._troubled = troubled
+        self._wake = wake
+        self._resumed: ResumedOutput | None = None
+        self._opened = False
+        self._transport: OutputTransport | None = None
+        self._back_off = BackOff()
+        self._thread: threading.Thread | None = None
+
+    def open(self, resumed: ResumedOutput | None) -> None:
+        """Note how the output was left. The target is opened by the thread."""
+        self._resumed = resumed
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread = threading.Thread(target=self._run, args=(self._inherit(),), name=f"output {self._name}", daemon=True)
+        self._thread.start()
+
+    def write(self, part: StepChanges, changes: Callable[[], Changes]) -> None:  # noqa: ARG002 - the protocol's signature
+        """Queue changes."""
+        self._queue.put(part)
+
+    def close(self) -> None:
+        """End the thread, and close the target. What was not delivered stays in the queue."""
+        self._queue.close()
+        if self._thread is None:
+            return
+        self._thread.join(CLOSE_S)
+        transport = self._transport
+        if self._thread.is_alive() and transport is not None:
+            # It hangs in its target, which this breaks off.
+            self._close(transport)
+            self._thread.join(CLOSE_S)
+
+    def _run(self, begin: Callable[[], None]) -> None:
+        try:
+            # Large deltas are sorted by jobs that end with the pipeline.
+            begin()
+            self._write_all()
+        except (StorageError, FatalConnectorFailure) as error:
+            # Not this output fails: the run has been replaced, or cannot write anything.
+            self.failure = error
+        except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
+            if not self._queue.wait_closed(0):
+                # What waits stays, for a next start that finds the target in order.
+                self._failed(error)
+        finally:
+            self._let_go()
+            self._wake()
+
+    def _write_all(self) -> None:
+        while not self._queue.wait_closed(0):
+            try:
+                self._write_on()
+                return
+            except TransientConnectorFailure as failure:
+                self._let_go()
+                wait_s = self._back_off.next_s()
+                self._troubled(failure, wait_s)
+                self._queue.wait_closed(wait_s)
+
+    def _write_on(self) -> None:
+        """Open the target, and write what comes until it fails or the pipeline ends."""
+        transport = self._transport = self._open_transport()
+        transport.open(self._opened or self._resumed is not None)
+        committed = transport.committed_step() if isinstance(transport, CommitsSteps) else None
+        if not self._opened and self._resumed is not None:
+            self._go_on(transport, committed, self._resumed)
+        if not self._opened:
+            self._opened = True
+            self._was_opened()
+        self._works()
+        while (part := self._next(transport, committed)) is not None:
+            if committed is None or part.number > committed:
+                number = part.number if isinstance(transport, CommitsSteps) else part.step
+                records, size = transport.write(number, part.in_order(self._session, self._key))
+                self._written(records, size)
+            self._queue.delivered_first(part.number)
+            self._works()
+            self._wake()
+
+    def _next(self, transport: OutputTransport, committed: int | None) -> StepChanges | None:
+        """The oldest changes, as soon as there are any; None after the end."""
+        if isinstance(transport, ForgetsSteps):
+            while not self._queue.wait_first(transport.renewal_s):
+                newest = max(committed or 0, self._queue.delivered or 0)
+                if newest:
+                    transport.renew(newest)
+        return self._queue.first()
+
+    def _go_on(self, transport: OutputTransport, committed: int | None, resumed: ResumedOutput) -> None:
+        """Bring the target to where the pipeline goes on."""
+        if isinstance(transport, CommitsSteps):
+            if committed is None and isinstance(transport, ForgetsSteps) and transport.was_written():
+                self._remind(transport, resumed)
+            else:
+                self._check_not_behind(committed, resumed.delivered)
+            if committed is not None and committed > (resumed.known or 0):
+                if isinstance(transport, Rewindable):
+                    transport.rewind(resumed.known or 0)
+                else:
+                    self.unknown_until = committed
+        elif isinstance(transport, Rewindable):
+            oldest = self._queue.oldest_step
+            transport.rewind(resumed.step if oldest is None else min(resumed.step, oldest - 1))
+
+    def _remind(self, transport: ForgetsSteps, resumed: ResumedOutput) -> None:
+        """Go on with a target that may have forgotten which steps it has, where that is known here."""
+        delivered, known = resumed.delivered, resumed.known
+        if delivered is None:
+            return
+        if known is not None and known > delivered:
+            raise ConnectorFailure(
+                f"output {self._name}: the target no longer says which steps it has, since none came for a long time. It has all "
+                f"until {shown_number(delivered)}; those until {shown_number(known)} were on their way when the pipeline ended, "
+                "and would come twice if it has them. Give the connector another name, and 'send_snapshot': true if it is to begin "
+                "with the view's contents"
+            )
+        transport.renew(delivered)
+
+    def _check_not_behind(self, committed: int | None, delivered: int | None) -> None:
+        if delivered is None or (committed is not None and committed >= delivered):
+            return
+        has = "nothing of this output" if committed is None else shown_number(committed)
+        raise ConnectorFailure(
+            f"output {self._name}: the target has {has}, but {shown_number(delivered)} had been delivered: it was emptied, "
+            "brought back from an older backup, or is another one. What is missing is not kept here. Bring back the target as it "
+            "was, or give the connector another name and 'send_snapshot': true, so that it begins anew with the view's contents"
+        )
+
+    def _works(self) -> None:
+        self._back_off.reset()
+        self._troubled(None, 0.0)
+
+    def _let_go(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            self._close(transport)
+
+    def _close(self, transport: OutputTransport) -> None:
+        try:
+            transport.close()
+        except StorageError as error:
+            self.failure = error
+        except Exception as error:  # noqa: BLE001  all that was acknowledged is in the target, and the rest is kept
+            self._troubled(TransientConnectorFailure(f"while closing: {error}"), 0.0)

@@ -1,0 +1,1 @@
+"""The process of a host: its server, its heartbeat, its environment."""

@@ -1,0 +1,1 @@
+"""Ad-hoc queries, and their results as they are sent."""

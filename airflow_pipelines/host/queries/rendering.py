@@ -1,0 +1,236 @@
+"""A query's result in the formats of the query endpoint, made table by table.
+
+Each format takes an iterator of pyarrow Tables of one schema, at least one, and gives the parts of a body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import QUERY_FAILED_LINE, Problem
+from airflow_pipelines.host.queries.result_values import has_map_without_text_keys, with_timestamps_as_text
+from airflow_pipelines.rows.formats.encode import encode_rows, json_texts
+from airflow_pipelines.rows.formats.scalar_texts import READABLE_SCALARS
+
+CELL_WIDTH = 64
+"""Characters of a value that the text format shows."""
+ROW_GROUP_BYTES = 16 << 20
+"""A row group of a Parquet file has about so many bytes of Arrow data."""
+LINES_AT_ONCE = 1000
+_MODULUS = 1 << 256
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format.
+
+    :param media_type: what the answer says that it is
+    :param render: makes the body
+    :param failure: the part that says what a body breaks off with, for a format that has a place for it
+    """
+
+    media_type: str
+    render: Callable[[Iterator[pa.Table]], Iterator[bytes]]
+    failure: Callable[[Problem], bytes] | None = None
+
+
+class NotRepresentableError(ValueError):
+    """A result has a value that its format has no form for."""
+
+
+def as_text(tables: Iterator[pa.Table]) -> Iterator[bytes]:
+    """Boxes of ASCII characters, one line per row; long values are cut.
+
+    A box is as wide as its first rows need. It ends, and one with wider columns begins, where later rows need more.
+    """
+    box: _Box | None = None
+    for rows in _blocks(tables):
+        if not rows.num_columns:
+            return
+        names = list(map(_one_line, rows.column_names))
+        cells = [[_cell(text) for text in json_texts(column, READABLE_SCALARS)] for column in rows.columns]
+        widths = [max(map(len, column), default=0) for column in cells]
+        lines = []
+        if box is None or not box.holds(widths):
+            lines = [] if box is None else [box.rule]
+            box = _Box(list(map(max, widths, map(len, names) if box is None else box.widths)))
+            lines += [box.rule, box.line(names), box.rule]
+        lines += map(box.line, zip(*cells, strict=True))
+        yield "".join(lines).encode()
+    if box is not None:
+        yield box.rule.encode()
+
+
+def _blocks(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The rows in tables of ``LINES_AT_ONCE`` rows, however they come; at least one table."""
+    rest: pa.Table | None = None
+    begun = False
+    for table in tables:
+        rest = pa.concat_tables([rest, table]) if rest is not None and rest.num_rows else table
+        while rest.num_rows >= LINES_AT_ONCE:
+            yield rest.slice(0, LINES_AT_ONCE)
+            rest, begun = rest.slice(LINES_AT_ONCE), True
+    if rest is not None and (rest.num_rows or not begun):
+        yield rest
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A box of so many characters for each column."""
+
+    widths: list[int]
+
+    @property
+    def rule(self) -> str:
+        return "+" + "+".join("-" * (width + 2) for width in self.widths) + "+\n"
+
+    def line(self, cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, self.widths, strict=True)) + " |\n"
+
+    def holds(self, widths: Iterable[int]) -> bool:
+        return all(width <= own for width, own in zip(widths, self.widths, strict=True))
+
+
+def as_json(tables: Iterator[pa.Table]) -> Iterator[bytes]:
+    """One JSON object per row and line.
+
+    :raises NotRepresentableError: for a map whose keys are no texts
+    """
+    for table in tables:
+        if has_map_without_text_keys(table.schema):
+            raise NotRepresentableError("JSON has no maps whose keys are no strings: cast the keys, or ask for another format")
+        lines: list[str] = []
+        for row in encode_rows(with_timestamps_as_text(table)):
+            lines.append(row)
+            if len(lines) >= LINES_AT_ONCE:
+                yield ("\n".join(lines) + "\n").encode()
+                lines = []
+        if lines:
+            yield ("\n".join(lines) + "\n").encode()
+
+
+def as_parquet(tables: Iterator[pa.Table]) -> Iterator[bytes]:
+    """A Parquet file, compressed with snappy."""
+    first = next(tables)
+    sink = _Sink()
+    with pq.ParquetWriter(sink, first.schema, compression="snappy") as writer:
+        # The first rows are a row group of their own, so that the file begins with them.
+        writer.write_table(first)
+        yield sink.taken()
+        waiting, size = list[pa.Table](), 0
+        for table in tables:
+            waiting.append(table)
+            size += table.nbytes
+            if size >= ROW_GROUP_BYTES:
+                writer.write_table(pa.concat_tables(waiting))
+                yield sink.taken()
+                waiting, size = [], 0
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+    yield sink.taken()
+
+
+def as_arrow(tables: Iterator[pa.Table]) -> Iterator[bytes]:
+    """An Arrow IPC stream."""
+    first = next(tables)
+    sink = _Sink()
+    with pa.ipc.new_stream(sink, first.schema) as writer:
+        writer.write_table(first)
+        yield sink.taken()
+        for table in tables:
+            writer.write_table(table)
+            yield sink.taken()
+    yield sink.taken()
+
+
+def as_hash(tables: Iterator[pa.Table]) -> Iterator[bytes]:
+    """SHA-256 over the schema and all rows in whatever order, in upper-case hexadecimal."""
+    total = rows = 0
+    schema = pa.schema([])
+    for table in tables:
+        schema = table.schema
+        rows += table.num_rows
+        for row in encode_rows(table, READABLE_SCALARS):
+            total = (total + int.from_bytes(hashlib.sha256(row.encode()).digest(), "big")) % _MODULUS
+    digest = hashlib.sha256(str([(field.name, str(field.type)) for field in schema]).encode())
+    digest.update(total.to_bytes(32, "big"))
+    digest.update(str(rows).encode())
+    yield digest.hexdigest().upper().encode()
+
+
+def _last_line(problem: Problem) -> bytes:
+    return (json.dumps({"error": problem.message}) + "\n").encode()
+
+
+def _error_line(problem: Problem) -> bytes:
+    return f"{QUERY_FAILED_LINE}{' '.join(problem.message.split())}\n".encode()
+
+
+FORMATS: dict[str, Format] = {
+    "text": Format("text/plain; charset=utf-8", as_text, failure=_error_line),
+    "json": Format("application/x-ndjson", as_json, failure=_last_line),
+    "parquet": Format("application/octet-stream", as_parquet),
+    "arrow_ipc": Format("application/octet-stream", as_arrow),
+    "hash": Format("text/plain; charset=utf-8", as_hash),
+}
+
+
+def format_of(name: str) -> Format:
+    """A format by its name.
+
+    :param name: as a request has it
+    :raises Problem: when there is no such format
+    """
+    if name not in FORMATS:
+        raise Problem(ErrorCode.INVALID_PARAM, f"Unknown query format {name!r}; known formats: {', '.join(FORMATS)}.")
+    return FORMATS[name]
+
+
+def counted(rows: int) -> pa.Table:
+    """The result of a statement that changes rows: a table with one column ``count``."""
+    return pa.table({"count": pa.array([rows], pa.uint64())})
+
+
+class _Sink(io.RawIOBase):
+    """A file that is read while it is written."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, part: object) -> int:
+        content = bytes(part)  # type: ignore[call-overload]
+        self._parts.append(content)
+        self._position += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self._position
+
+    def taken(self) -> bytes:
+        """What was written since the last time."""
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+
+def _cell(text: str) -> str:
+    if text == "null":
+        return ""
+    value = _one_line(json.loads(text) if text.startswith('"') else text)
+    return value if len(value) <= CELL_WIDTH else value[: CELL_WIDTH - 3] + "..."
+
+
+def _one_line(value: str) -> str:
+    # A line end within a cell would break the box.
+    return value.replace("\r", "\\r").replace("\n", "\\n")

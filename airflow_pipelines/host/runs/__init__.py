@@ -1,0 +1,1 @@
+"""Runs of pipelines: opening, the loop of steps, checkpoints, requests, and the fleet of a host."""

@@ -1,0 +1,1 @@
+"""Stream programs in a host: their processes, and changes of their state."""

@@ -1,0 +1,145 @@
+"""Starts the processes of a stream program: with its files, its Python environment, and the pipeline's log for what it writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from airflow_pipelines.host.state.pipeline_log import PipelineLog
+from airflow_pipelines.program.sources import SourceFile
+from airflow_pipelines.program.stream_files import write_stream_files
+from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.references import References, ReferenceWithoutValueError
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.processes import ProcessSettings
+from airflow_pipelines.streams.python_environment.environment import make_environment
+from airflow_pipelines.streams.python_environment.needs import PythonNeeds
+from airflow_pipelines.streams.reading.client import ReadingProcess
+from airflow_pipelines.streams.worker.client import WorkerProcess
+
+FILES, ENVIRONMENTS = "stream-files", "python"
+"""Folders of a pipeline's storage: files of stream programs that run, and environments of their processes."""
+_OF_THE_HOST = ("AIRFLOW", "PYSPARK_", "SPARK_")
+"""What variables of the environment begin with that are none of a program's business."""
+
+
+class StreamProcesses:
+    """The processes of one stream program of one incarnation. Nothing is written or started before somebody asks for it.
+
+    :param program: the stream program
+    :param files: its files
+    :param name: of the folder with its files, another one for each program of the pipeline that runs at the same time
+    :param storage: the pipeline's folder
+    :param environment: variables that its processes have besides those of the host
+    :param references: what those of the program stand for
+    :param log: the pipeline's log
+    """
+
+    def __init__(
+        self,
+        program: StreamProgram,
+        files: Sequence[SourceFile],
+        name: str,
+        storage: Path,
+        environment: Mapping[str, str],
+        references: References,
+        log: PipelineLog,
+    ) -> None:
+        self._program = program
+        self._files = files
+        self._storage = storage
+        self._folder = storage / FILES / name
+        self._environment = environment
+        self._references = references
+        self._log = log
+        self._lock = threading.Lock()
+        self._settings_lock = threading.Lock()
+        self._reading: ReadingProcess | None = None
+        self._stopped = False
+
+    @property
+    def settings(self) -> ProcessSettings:
+        """How each of its processes is started; makes its Python environment when there is none yet, which may take minutes.
+
+        :raises PythonEnvironmentError: when that cannot be made
+        :raises StreamProgramError: when a reference of the program has no value
+        """
+        with self._settings_lock:
+            return self._settings
+
+    def reading(self) -> ReadingProcess:
+        """The process that reads its sources, which is started with the first call.
+
+        :raises StreamProgramError: when it cannot be started, or was ended
+        """
+        # Before the lock, for which the end of the pipeline would wait.
+        settings = self.settings
+        with self._lock:
+            if self._stopped:
+                raise StreamProgramError("The process that reads the sources of the stream program was ended with the pipeline.")
+            if self._reading is None:
+                self._reading = ReadingProcess(self._program.plan, settings, self.log_line)
+                self._log.info("stream program: process %d reads its sources", self._reading.pid)
+            return self._reading
+
+    def worker(self) -> WorkerProcess:
+        """Start a process that runs it.
+
+        :raises StreamProgramError: when it cannot be started
+        """
+        process = WorkerProcess(self._program.plan, self.settings, self.log_line)
+        self._log.info("stream program: process %d runs it", process.pid)
+        return process
+
+    def log_line(self, stream: str, line: str) -> None:
+        """Write into the pipeline's log what a process has written.
+
+        :param stream: ``stdout`` or ``stderr``
+        :param line: the line
+        """
+        self._log.info("%s: %s", stream, line)
+
+    def stop_reading(self) -> None:
+        """End the process that reads its sources."""
+        with self._lock:
+            self._stopped = True
+            if self._reading is not None:
+                self._reading.close()
+
+    def close(self) -> None:
+        """End what reads its sources, and remove its files. All other processes have ended by now."""
+        self.stop_reading()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @cached_property
+    def _settings(self) -> ProcessSettings:
+        # Left by a run that was killed, and perhaps changed by it.
+        shutil.rmtree(self._folder, ignore_errors=True)
+        write_stream_files(self._files, self._folder)
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_HOST)}
+        executable, paths = sys.executable, [self._folder]
+        if self._program.dependencies:
+            needs = PythonNeeds.from_json(self._program.dependencies, self._folder)
+            self._log.info("stream program: making its Python environment, unless it is there")
+            made = make_environment(needs, self._storage / ENVIRONMENTS)
+            executable = str(made.executable)
+            paths += made.paths
+            made.link_archives(self._folder)
+        return ProcessSettings(
+            executable,
+            paths=tuple(map(str, paths)),
+            folder=str(self._folder),
+            environment={**variables, **self._environment},
+            references=self._values(),
+        )
+
+    def _values(self) -> dict[str, str]:
+        try:
+            return {reference: self._references.value(reference) for reference in self._program.references}
+        except ReferenceWithoutValueError as error:
+            raise StreamProgramError(f"A source or sink of the stream program names what is not there: {error}") from error
