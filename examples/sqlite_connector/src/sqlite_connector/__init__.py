@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.definition import Declared, Guarantee, OutputContext, OutputDefinition
 from airflow_pipelines.connectors.left_out import RowProblem, parts_that_fit
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
-from airflow_pipelines.engine.arrow import WEIGHT
+from airflow_pipelines.rows.zsets import WEIGHT
 
 STEPS = "CREATE TABLE IF NOT EXISTS pipeline_steps (writer TEXT PRIMARY KEY, step INTEGER NOT NULL)"
 BUSY_S = 5.0
