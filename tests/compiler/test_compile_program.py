@@ -18,6 +18,7 @@ from airflow_pipelines.program.diff import compare
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.rows.formats import variant
+from airflow_pipelines.rows.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.rows.formats.option_errors import UnknownOptionError
 from airflow_pipelines.rows.types import ColumnType, decimal
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
@@ -312,6 +313,19 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
     }
     assert schema.varying is not None
     assert schema.varying.columns == {"g"}
+
+
+def test_defaults_of_intervals_are_literals_or_any_constant(sessions: SparkSessions) -> None:
+    text = """create table t (a int,
+        s interval day to second default make_dt_interval(1, 2), h interval hour default interval 3 hours,
+        y interval year to month default make_ym_interval(1, 3), m interval month default -interval '2' month,
+        n interval day default null)"""
+    schema = compile_program(text, sessions).schemas["t"]
+    parsed = JsonParser(schema, JsonOptions(update_format="raw")).parse(b'{"a": 1}')
+    assert parsed.changes is not None
+    (row,) = parsed.changes.rows.to_pylist()
+    assert (row["s"], row["h"], row["n"]) == (dt.timedelta(days=1, hours=2), dt.timedelta(hours=3), None)
+    assert (row["y"], row["m"]) == (15, -2)
 
 
 def test_defaults_that_differ_are_evaluated_when_they_are_needed(sessions: SparkSessions) -> None:
