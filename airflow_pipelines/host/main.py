@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NoReturn
 from uuid import UUID
@@ -29,7 +30,6 @@ from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.engine.spark.application import log_no_java_calls
 from airflow_pipelines.engine.spark.sessions import build_spark
 from airflow_pipelines.host.api.app import create_app
-from airflow_pipelines.host.process.connector_env import connector_environment
 from airflow_pipelines.host.process.heartbeat import Heartbeat
 from airflow_pipelines.host.process.server import CannotListenError, DataPlane
 from airflow_pipelines.host.queries.queries import QueryLimits
@@ -218,3 +218,11 @@ class Host:
         self._tell_the_end()
         spark.stop()
         log.info("ended")
+
+
+def connector_environment(allowed: Sequence[str]) -> dict[str, str]:
+    """Return the variables of this process's environment that connectors may name as ``${env:NAME}``.
+
+    :param allowed: names, in which ``*`` stands for any letters
+    """
+    return {name: value for name, value in os.environ.items() if any(fnmatchcase(name, pattern) for pattern in allowed)}

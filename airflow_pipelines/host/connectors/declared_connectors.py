@@ -24,10 +24,9 @@ from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.engine.allowed_changes import refused_truncation
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.host.connectors.start_checks import check_snapshot, check_start_after
 from airflow_pipelines.host.inputs.connector_input import ConnectorInput
 from airflow_pipelines.host.inputs.inputs import InputEndpoint
-from airflow_pipelines.host.inputs.snapshots import check_snapshot
-from airflow_pipelines.host.inputs.start_after import check_start_after
 from airflow_pipelines.host.outputs.outputs import OutputEndpoint, OutputServices
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.streams.stream_processes import StreamProcesses

@@ -1,14 +1,16 @@
-"""What one step is made of, and where it came from."""
+"""The input of one step, the inputs that it came from, and rows of it that tables did not take."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.base import ConnectorError, InputChunk
+from airflow_pipelines.engine.normalise import Rejected
 from airflow_pipelines.host.inputs.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.inputs.intake import Push
+from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.rows.changes import TableChanges
 
 
@@ -101,3 +103,23 @@ class StepInput:
                 found.append((endpoint, before.get(endpoint, 0)))
                 before[endpoint] = before.get(endpoint, 0) + changes.rows.num_rows
         return found
+
+
+def report_rejected(log: PipelineLog, found: Iterable[Rejected], taken: StepInput) -> None:
+    """Count what the engine left out with the input that it came from, and say which row was the first.
+
+    :param log: the pipeline's log
+    :param found: what was left out
+    :param taken: what the step was made of
+    """
+    for rejected in found:
+        sources = taken.origins(rejected.table)
+        for part in rejected.parts:
+            source, before = sources[part.change]
+            text = f"{part.count} changes of table {rejected.table} were left out: {rejected.reason}, for example {part.first}"
+            if source is None:
+                log.limited(f"rejected {rejected.table}", "an ad-hoc statement: %s", text)
+                continue
+            row = source.metrics.processed_records + source.metrics.collected_records + before + part.first_row
+            log.limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
+            source.metrics.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)

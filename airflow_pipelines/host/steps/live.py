@@ -25,8 +25,7 @@ from airflow_pipelines.host.checkpoints.durability import Durability
 from airflow_pipelines.host.connectors.endpoints import Endpoints
 from airflow_pipelines.host.inputs.inputs import InputEndpoint
 from airflow_pipelines.host.inputs.push_keys import PushKeys
-from airflow_pipelines.host.inputs.rejected_rows import report_rejected
-from airflow_pipelines.host.inputs.step_input import Consumption, StepInput
+from airflow_pipelines.host.inputs.step_input import Consumption, StepInput, report_rejected
 from airflow_pipelines.host.metrics.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.metrics.step_history import StepHistory
 from airflow_pipelines.host.outputs.deliveries import Deliveries

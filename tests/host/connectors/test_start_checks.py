@@ -7,7 +7,7 @@ import pytest
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host.inputs.start_after import check_start_after
+from airflow_pipelines.host.connectors.start_checks import check_start_after
 
 
 def test_inputs_that_wait_for_each_other_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""The order in which inputs start that wait for the end of others."""
+"""Checks of declared connectors as a whole, before any of them starts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ from collections.abc import Mapping
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.program.relations import View, ViewKind
+
+
+def check_snapshot(output: str, view: View | None) -> None:
+    """Refuse an output that is to begin with contents that are not kept.
+
+    :param output: the connector's full name
+    :param view: its view; None for what is not a view
+    :raises Problem: when the view is not materialized
+    """
+    if view is None or view.kind is not ViewKind.MATERIALIZED:
+        raise Problem(
+            ErrorCode.INVALID_TRANSPORT_CONFIG,
+            f"Connector {output!r} cannot start: 'send_snapshot' needs a view whose contents are kept. Declare it with CREATE "
+            "MATERIALIZED VIEW.",
+            {"connector": output},
+        )
 
 
 def check_start_after(inputs: Mapping[str, ConnectorOptions]) -> None:

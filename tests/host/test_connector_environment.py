@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.host.process.connector_env import connector_environment
+from airflow_pipelines.host.main import connector_environment
 from airflow_pipelines.settings import Settings
 
 
