@@ -84,8 +84,7 @@ class BackgroundReconciler:
                     record = self._look(pipeline_id)
                     if record is None or (at_rest(record) and self._leave(pipeline_id, wake)):
                         return
-                    if held_since is None or time.monotonic() - held_since > DURATION_S / 3:
-                        held_since = time.monotonic() if self._leases.acquire(lease) else None
+                    held_since = self._hold(lease, record, held_since)
                     if held_since is not None:
                         record = self._reconciler.drive(record)
                     failures = 0
@@ -111,6 +110,22 @@ class BackgroundReconciler:
                     del self._wakes[pipeline_id]
             if held_since is not None:
                 self._leases.release(lease)
+
+    def _hold(self, lease: str, record: PipelineRecord, held_since: float | None) -> float | None:
+        """Take the pipeline's lease, renew it in time, or give it back where only others can go on.
+
+        :param lease: its name
+        :param record: the pipeline
+        :param held_since: when it was taken or renewed last, by the monotonic clock; None when it is not held
+        :returns: the same as of now
+        """
+        if self._reconciler.is_for_others(record):
+            if held_since is not None:
+                self._leases.release(lease)
+            return None
+        if held_since is not None and time.monotonic() - held_since <= DURATION_S / 3:
+            return held_since
+        return time.monotonic() if self._leases.acquire(lease) else None
 
     def _look(self, pipeline_id: UUID) -> PipelineRecord | None:
         record = self._store.get(pipeline_id)

@@ -29,6 +29,7 @@ class Reconciler:
 
     def __init__(self, store: Store, hosts: Hosts, deployers: Deployers, shared: SharedDeployer, files: PipelineFiles) -> None:
         self._hosts = hosts
+        self._deployers = deployers
         self.commits = Commits(store, files)
         self._observation = Observation(self.commits, hosts, deployers, shared, files)
         self._compilations = Compilations(self.commits, hosts, shared)
@@ -42,6 +43,19 @@ class Reconciler:
         """End hosts that are lost, also those of which no pipeline would find out. Quick."""
         for host in self._hosts.registry.live_hosts():
             self._hosts.look_after(host)
+
+    def is_for_others(self, record: PipelineRecord) -> bool:
+        """Return True if the pipeline waits for its deployer, which this process does not have and another one may.
+
+        :param record: the pipeline
+        """
+        resources, desired = record.deployment_resources_status, record.deployment_resources_desired_status
+        is_placed = desired is not ResourcesStatus.PROVISIONED or resources not in {
+            ResourcesStatus.STOPPED,
+            ResourcesStatus.PROVISIONING,
+        }
+        compiles = record.program_status is not ProgramStatus.SUCCESS or record.storage_status is StorageStatus.CLEARING
+        return not (is_placed or compiles) and self._deployers.get(record.deployer) is None
 
     def drive(self, record: PipelineRecord) -> PipelineRecord:
         """Do the next thing for the pipeline, if there is one, and return what it became.

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from uuid import UUID
 
 import httpx
@@ -17,6 +18,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostUnreachable
+from airflow_pipelines.service.leases import Leases
 from airflow_pipelines.service.records import PipelineRecord
 from tests.service import records as given
 from tests.service.hosted import host_row, reconciled
@@ -58,6 +60,29 @@ def test_an_incarnation_of_an_unknown_deployer_is_left_alone(control_plane: Cont
     reconciled(control_plane, monkeypatch)
     assert control_plane.pipeline("p").deployment_status == "Stopped"
     assert control_plane.pipeline("p").deployment_desired_status == "Running"
+
+
+def test_a_process_without_the_deployer_leaves_the_lease_to_one_that_has_it(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = replace(given.starting(), deployer="dedicated:somewhere")
+    control_plane.store.create(record)
+    others = Leases(control_plane.store.engine)
+    name = f"pipeline {record.id}"
+    looked = Event()
+    observe = control_plane.reconciler.observe
+
+    def observed(record: PipelineRecord) -> PipelineRecord:
+        looked.set()
+        return observe(record)
+
+    monkeypatch.setattr(control_plane.reconciler, "observe", observed)
+    for _ in range(20):
+        looked.clear()
+        control_plane.background.wake(record.id)
+        assert looked.wait(10)
+        assert others.acquire(name)
+        others.release(name)
 
 
 @pytest.mark.parametrize("kind", ["shared", "dedicated"])
