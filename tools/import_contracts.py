@@ -2,69 +2,74 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping, Set
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, ClassVar
 
 from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, fields, output
 
 
-class AcyclicFiles(Contract):
-    """There is an order of all files in which each imports only those before it; imports for types alone count as well.
+class _Acyclic(Contract):
+    """There is an order of some parts of a package in which each imports only those before it."""
+
+    advice: ClassVar[str]
+
+    @abstractmethod
+    def imports(self, graph: ImportGraph) -> Mapping[str, Set[str]]:
+        """Find the parts that each part imports.
+
+        :param graph: of the package
+        """
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002  the linter's signature
+        """Look for a cycle."""
+        try:
+            TopologicalSorter(self.imports(graph)).prepare()
+        except CycleError as error:
+            return ContractCheck(kept=False, metadata={"cycle": list(error.args[1])})
+        return ContractCheck(kept=True)
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        """Show the cycle that was found."""
+        cycle: Any = check.metadata["cycle"]
+        output.print_error(self.advice)
+        for part in cycle:
+            output.print_error(f"  {part}")
+
+
+class AcyclicFiles(_Acyclic):
+    """No two files import each other; imports for types alone count as well.
 
     The linter's own ``acyclic_siblings`` asks the same of folders, which is more than this.
     """
 
     type_name = "acyclic_files"
+    advice = "These files import each other; move what both need into a file of its own:"
 
-    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002  the linter's signature
-        """Look for a cycle."""
-        imports = {file: graph.find_modules_directly_imported_by(file) for file in sorted(graph.modules)}
-        try:
-            TopologicalSorter(imports).prepare()
-        except CycleError as error:
-            return ContractCheck(kept=False, metadata={"cycle": list(error.args[1])})
-        return ContractCheck(kept=True)
-
-    def render_broken_contract(self, check: ContractCheck) -> None:
-        """Show the cycle that was found."""
-        cycle: Any = check.metadata["cycle"]
-        output.print_error("These files import each other; move what both need into a file of its own:")
-        for file in cycle:
-            output.print_error(f"  {file}")
+    def imports(self, graph: ImportGraph) -> Mapping[str, Set[str]]:
+        """Find the files that each file imports."""
+        return {file: graph.find_modules_directly_imported_by(file) for file in sorted(graph.modules)}
 
 
-class AcyclicFolders(Contract):
-    """There is an order of the folders of a room in which each imports only those before it.
+class AcyclicFolders(_Acyclic):
+    """No two folders of a room import each other.
 
     The linter's own ``acyclic_siblings`` asks the same of folders and of the files beside them, which is more than this.
     """
 
     type_name = "acyclic_folders"
+    advice = "These folders import each other; move what both need into one below them:"
 
     room = fields.StringField()
 
-    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002  the linter's signature
-        """Look for a cycle."""
+    def imports(self, graph: ImportGraph) -> Mapping[str, Set[str]]:
+        """Find the folders of the room that each folder imports."""
         room = str(self.room)
-        folders = {child for child in graph.find_children(room) if graph.find_children(child)}
-        imports = {
-            folder: {
-                other
-                for other in folders - {folder}
-                if graph.direct_import_exists(importer=folder, imported=other, as_packages=True)
-            }
-            for folder in sorted(folders)
-        }
-        try:
-            TopologicalSorter(imports).prepare()
-        except CycleError as error:
-            return ContractCheck(kept=False, metadata={"cycle": list(error.args[1])})
-        return ContractCheck(kept=True)
+        folders = sorted(child for child in graph.find_children(room) if graph.find_children(child))
+        return {folder: {other for other in folders if self._imports(graph, folder, other)} for folder in folders}
 
-    def render_broken_contract(self, check: ContractCheck) -> None:
-        """Show the cycle that was found."""
-        cycle: Any = check.metadata["cycle"]
-        output.print_error("These folders import each other; move what both need into one below them:")
-        for folder in cycle:
-            output.print_error(f"  {folder}")
+    @staticmethod
+    def _imports(graph: ImportGraph, folder: str, other: str) -> bool:
+        return folder != other and graph.direct_import_exists(importer=folder, imported=other, as_packages=True)

@@ -91,7 +91,7 @@ class PipelineMetrics:
             return Counters(**self._counters)
 
     def sample(self) -> Sample:
-        """What is measured every :data:`~airflow_pipelines.host.metrics.time_series.EVERY_S` seconds."""
+        """Measures taken every :data:`~airflow_pipelines.host.metrics.time_series.EVERY_S` seconds."""
         stored = self._stored()
         self._storage_mb_s += stored / 1e6 * EVERY_S
         return Sample(int(time.time() * 1000), self.counters().processed_records, _rss_bytes(), stored)

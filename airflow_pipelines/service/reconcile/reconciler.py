@@ -50,12 +50,10 @@ class Reconciler:
         :param record: the pipeline
         """
         resources, desired = record.deployment_resources_status, record.deployment_resources_desired_status
-        is_placed = desired is not ResourcesStatus.PROVISIONED or resources not in {
-            ResourcesStatus.STOPPED,
-            ResourcesStatus.PROVISIONING,
-        }
-        compiles = record.program_status is not ProgramStatus.SUCCESS or record.storage_status is StorageStatus.CLEARING
-        return not (is_placed or compiles) and self._deployers.get(record.deployer) is None
+        starts = desired is ResourcesStatus.PROVISIONED and resources in {ResourcesStatus.STOPPED, ResourcesStatus.PROVISIONING}
+        # Anybody compiles and clears.
+        is_ready = record.program_status is ProgramStatus.SUCCESS and record.storage_status is not StorageStatus.CLEARING
+        return starts and is_ready and self._deployers.get(record.deployer) is None
 
     def drive(self, record: PipelineRecord) -> PipelineRecord:
         """Do the next thing for the pipeline, if there is one, and return what it became.

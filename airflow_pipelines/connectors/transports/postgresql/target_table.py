@@ -199,7 +199,7 @@ def takes(target: SourceType, kind: ColumnType) -> bool:
     :param kind: that of the relation's
     """
     if target.shape is Shape.JSON:
-        return bool(kind.parts) or kind.is_variant or (kind.is_text and not kind.is_padded)
+        return kind.is_array or kind.is_map or kind.is_struct or kind.is_variant or (kind.is_text and not kind.is_padded)
     if target.element is not None:
         return kind.component is not None and takes(target.element, kind.component)
     if target.shape is Shape.NUMBER:
