@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
     from airflow_pipelines.contract.enums import (
         BootstrapPolicy,
         BuildMode,
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
         StorageStatus,
         TransactionStatus,
     )
-    from airflow_pipelines.errors import (
+    from airflow_pipelines.sdk.client import AsyncPipelineClient, PipelineClient
+    from airflow_pipelines.sdk.errors import (
         PipelineAPIError,
         PipelineConnectionError,
         PipelineFailedError,
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
         PipelineTimeoutError,
         ProgramCompilationError,
     )
-    from airflow_pipelines.output_handler import OutputHandler
-    from airflow_pipelines.pipeline import Pipeline
-    from airflow_pipelines.pipeline_builder import PipelineBuilder
-    from airflow_pipelines.runtime_config import Resources, RuntimeConfig, Storage
+    from airflow_pipelines.sdk.output_handler import OutputHandler
+    from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+    from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
+    from airflow_pipelines.sdk.runtime_config import Resources, RuntimeConfig, Storage
 
 _MODULES = {
-    "client": ("AsyncPipelineClient", "PipelineClient"),
+    "sdk.client": ("AsyncPipelineClient", "PipelineClient"),
     "contract.enums": (
         "BootstrapPolicy",
         "BuildMode",
@@ -61,7 +61,7 @@ _MODULES = {
         "StorageStatus",
         "TransactionStatus",
     ),
-    "errors": (
+    "sdk.errors": (
         "PipelineAPIError",
         "PipelineConnectionError",
         "PipelineFailedError",
@@ -69,10 +69,10 @@ _MODULES = {
         "PipelinesError",
         "ProgramCompilationError",
     ),
-    "output_handler": ("OutputHandler",),
-    "pipeline": ("Pipeline",),
-    "pipeline_builder": ("PipelineBuilder",),
-    "runtime_config": ("Resources", "RuntimeConfig", "Storage"),
+    "sdk.output_handler": ("OutputHandler",),
+    "sdk.pipelines.pipeline": ("Pipeline",),
+    "sdk.pipeline_builder": ("PipelineBuilder",),
+    "sdk.runtime_config": ("Resources", "RuntimeConfig", "Storage"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -29,12 +29,12 @@ from uuid import uuid4
 
 import httpx
 
+from airflow_pipelines.common.database import open_database
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.statuses import ProgramStatus
-from airflow_pipelines.database import open_database
 from airflow_pipelines.service.edits import new_record, parse_full
 from airflow_pipelines.service.store import Store
 from airflow_pipelines.service.version import platform_version
-from airflow_pipelines.settings import Settings
 from benchmarks.measure import Measurement, percentile
 from benchmarks.options import Options
 from tools.served import served

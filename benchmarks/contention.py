@@ -13,8 +13,8 @@ from pathlib import Path
 
 import httpx
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
 from benchmarks.measure import Measurement, timed
 from benchmarks.options import Options
 from tools.served import served, stop_hosts

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.pipeline import Pipeline
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from benchmarks.many import PATIENCE_S, PROGRAM, bring_up
 from benchmarks.measure import Measurement, percentile, timed
 from benchmarks.options import Options

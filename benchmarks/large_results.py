@@ -22,12 +22,12 @@ import httpx
 import pyarrow.parquet as pq
 from websockets.sync.client import connect
 
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.common.database import open_database
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.registry import Registry
-from airflow_pipelines.database import open_database
-from airflow_pipelines.pipeline import Pipeline
-from airflow_pipelines.pipeline_builder import PipelineBuilder
-from airflow_pipelines.settings import Settings
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from benchmarks.measure import Measurement, timed
 from benchmarks.options import Options
 from tools.process_figures import resident

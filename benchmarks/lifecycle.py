@@ -9,9 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.pipeline import Pipeline
-from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from benchmarks.measure import Measurement, timed
 from benchmarks.options import Options
 

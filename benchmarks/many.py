@@ -18,10 +18,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.errors import PipelinesError
-from airflow_pipelines.pipeline import Pipeline
-from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import PipelinesError
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from benchmarks.measure import Measurement, percentile, timed
 from benchmarks.options import Options
 from tools.model import LostError, require

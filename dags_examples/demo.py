@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from airflow_pipelines.pins import SetupError, check_spark_packages, find_java
+from airflow_pipelines.common.pins import SetupError, check_spark_packages, find_java
 from dags_examples import demo_story as story
 
 EXAMPLES = Path(__file__).resolve().parent

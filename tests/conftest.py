@@ -5,7 +5,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-from airflow_pipelines.class_archive import java_options
+from airflow_pipelines.common.class_archive import java_options
 
 # The JVMs of tests live for minutes and run most queries once or twice, so the time of the second compiler never pays off. Without
 # it Java reserves a fifth of its usual code cache, which a quarter of the suite fills: then Java finds and compiles the same code

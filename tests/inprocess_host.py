@@ -17,16 +17,16 @@ from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 from uuid6 import uuid7
 
+from airflow_pipelines.common.database import DatabaseFile
+from airflow_pipelines.common.references import References
+from airflow_pipelines.common.secret_files import SecretFiles
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
-from airflow_pipelines.database import DatabaseFile
 from airflow_pipelines.host.api.app import create_app
 from airflow_pipelines.host.process.heartbeat import Heartbeat
 from airflow_pipelines.host.process.server import DataPlane
 from airflow_pipelines.host.queries.queries import DEFAULT_QUERY_LIMITS
 from airflow_pipelines.host.runs.fleet import Fleet
 from airflow_pipelines.host.runs.spark_health import SparkHealth
-from airflow_pipelines.references import References
-from airflow_pipelines.secret_files import SecretFiles
 
 HEARTBEAT_S = 1.0
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.pipeline import Pipeline
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 
 STOPPED: dict[str, Any] = {
     "id": "0190b0c0-0000-7000-8000-000000000000",

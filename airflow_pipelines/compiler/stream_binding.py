@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from airflow_pipelines.common.cpu_time import OwnTime
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.cpu_time import OwnTime
 from airflow_pipelines.datastream.binding import BINDING_FOLDER, DESCRIPTION, PLAN
 from airflow_pipelines.datastream.binding_process import REPORT
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage

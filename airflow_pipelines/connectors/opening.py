@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
+from airflow_pipelines.common.references import References, ReferenceWithoutValueError, has_reference
 from airflow_pipelines.connectors.base import ConnectorFailure, InputTransport, OutputTransport
 from airflow_pipelines.connectors.client_libraries import missing_libraries
 from airflow_pipelines.connectors.declarations import connector_options, format_of, place_of, run_check
@@ -31,7 +32,6 @@ from airflow_pipelines.connectors.transports.stream_source import StreamSource, 
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector
-from airflow_pipelines.references import References, ReferenceWithoutValueError, has_reference
 from airflow_pipelines.rows.formats.defaults import Now, wall_clock
 from airflow_pipelines.rows.formats.definition import Encoder, FormatDefinition
 from airflow_pipelines.rows.formats.messages import MessageEncoder

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from airflow_pipelines.references import has_reference
+from airflow_pipelines.common.references import has_reference
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
 
 Options = TypeVar("Options", bound=BaseModel)

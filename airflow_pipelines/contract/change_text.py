@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from airflow_pipelines.common.readable import readable_size
 from airflow_pipelines.contract.change_plan import Declaration, OperatorChange, OperatorChangeKind, RelationChange
 from airflow_pipelines.contract.descriptors import PendingChange
-from airflow_pipelines.readable import readable_size
 
 _MARKS: Final = {"added": "+", "modified": "~", "removed": "-"}
 _EFFECTS: Final = {

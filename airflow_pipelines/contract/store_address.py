@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
-from airflow_pipelines.private_files import make_private_folder, private_opener
-from airflow_pipelines.settings import Settings
+from airflow_pipelines.common.private_files import make_private_folder, private_opener
+from airflow_pipelines.common.settings import Settings
 
 
 def hand_over(settings: Settings, host_id: UUID) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from airflow_pipelines.client import AsyncPipelineClient
+from airflow_pipelines.sdk.client import AsyncPipelineClient
 
 logger = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.errors import PipelinesError, PipelineTimeoutError, ProgramCompilationError, describe_program_error
 from airflow_pipelines.hooks.telling import Story
-from airflow_pipelines.wire import path_of
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import PipelinesError, PipelineTimeoutError, ProgramCompilationError, describe_program_error
+from airflow_pipelines.sdk.wire import path_of
 
 _STAGES = {"Pending": "waiting for a host that compiles it", "CompilingSql": "compiling"}
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.database import DatabaseError, open_database
+from airflow_pipelines.common.database import DatabaseError, open_database
+from airflow_pipelines.common.pins import check_spark_packages
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.hooks.connection import ServiceAddress
-from airflow_pipelines.pins import check_spark_packages
-from airflow_pipelines.settings import Settings
-from airflow_pipelines.wire import path_of
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.wire import path_of
 
 _TEST_TIMEOUT_S: Final = 5.0
 

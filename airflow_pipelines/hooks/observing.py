@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import Condition, Observation, Request, is_transient
 from airflow_pipelines.hooks.pipeline_events import PipelineWatch, Poll
-from airflow_pipelines.wire import path_of
+from airflow_pipelines.sdk.client import AsyncPipelineClient, PipelineClient
+from airflow_pipelines.sdk.errors import PipelineAPIError
+from airflow_pipelines.sdk.wire import path_of
 
 _STATISTICS = Request("/stats")
 _BOOTSTRAP = ("Bootstrapping", "ConcurrentBootstrapping")

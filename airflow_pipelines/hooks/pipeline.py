@@ -15,16 +15,10 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
-from airflow_pipelines.client import AsyncPipelineClient, PipelineClient, tls_context
+from airflow_pipelines.common.pins import check_spark_packages
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.push_keys import IDEMPOTENCY_KEY_HEADER, check_push_key
-from airflow_pipelines.errors import (
-    PipelineAPIError,
-    PipelinesError,
-    refused_program,
-)
 from airflow_pipelines.hooks import compiling, configuration
 from airflow_pipelines.hooks.clients import loop_clients
 from airflow_pipelines.hooks.conditions import Condition, Observation
@@ -34,14 +28,20 @@ from airflow_pipelines.hooks.observing import observe
 from airflow_pipelines.hooks.telling import Story
 from airflow_pipelines.hooks.wait_metrics import measured_wait
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
-from airflow_pipelines.pins import check_spark_packages
-from airflow_pipelines.wire import path_of
+from airflow_pipelines.sdk.approval import NOT_GIVEN, NotGiven, approval_body
+from airflow_pipelines.sdk.client import AsyncPipelineClient, PipelineClient, tls_context
+from airflow_pipelines.sdk.errors import (
+    PipelineAPIError,
+    PipelinesError,
+    refused_program,
+)
+from airflow_pipelines.sdk.wire import path_of
 
 if TYPE_CHECKING:
     from airflow_pipelines.contract.descriptors import PendingChange
-    from airflow_pipelines.pipeline import Pipeline
-    from airflow_pipelines.pipeline_builder import PipelineBuilder
-    from airflow_pipelines.stream_collecting import StreamProgramSource
+    from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+    from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
+    from airflow_pipelines.sdk.stream_collecting import StreamProgramSource
 
 DEFAULT_CONN_ID = "airflow_pipelines_default"
 COMPILE_S = 300.0
@@ -254,7 +254,7 @@ class PipelineHook(BaseHook):
         :param name: the pipeline's name
         :raises PipelineAPIError: there is no such pipeline
         """
-        from airflow_pipelines.pipeline import Pipeline
+        from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 
         return Pipeline.get(name, self.get_conn())
 
@@ -279,7 +279,7 @@ class PipelineHook(BaseHook):
         :param name: the pipeline's name
         :param sql: its program
         :param udf_python: the Python module with the program's functions
-        :param stream_program: its stream program, see :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`
+        :param stream_program: its stream program, see :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`
         :param stream_arguments: the command line of its stream program
         :param description: a text for people
         :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
@@ -311,7 +311,7 @@ class PipelineHook(BaseHook):
         :param name: the pipeline's name
         :param sql: its program
         :param udf_python: the Python module with the program's functions
-        :param stream_program: its stream program, see :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`
+        :param stream_program: its stream program, see :class:`~airflow_pipelines.sdk.pipeline_builder.PipelineBuilder`
         :param stream_arguments: the command line of its stream program
         :param description: a text for people
         :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
@@ -581,8 +581,8 @@ class PipelineHook(BaseHook):
         description: str,
         runtime_config: Mapping[str, Any] | None,
     ) -> PipelineBuilder:
-        from airflow_pipelines.pipeline_builder import PipelineBuilder
-        from airflow_pipelines.runtime_config import RuntimeConfig
+        from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+        from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 
         config = RuntimeConfig.from_dict(runtime_config) if runtime_config else RuntimeConfig.default()
         return PipelineBuilder(

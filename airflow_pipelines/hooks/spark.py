@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_pipelines.private_files import PRIVATE_UMASK, make_private_folder, private_opener
+from airflow_pipelines.common.private_files import PRIVATE_UMASK, make_private_folder, private_opener
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import (
     DedicatedHosts,

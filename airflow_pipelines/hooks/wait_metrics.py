@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from airflow.sdk.observability import stats
 
-from airflow_pipelines.errors import PipelineConnectionError, PipelineFailedError, PipelineTimeoutError
+from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelineFailedError, PipelineTimeoutError
 
 
 class WaitOutcome(StrEnum):

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import Condition, Observation, Outcome, Verdict, is_transient
 from airflow_pipelines.hooks.telling import Story
+from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 
 OUTAGE_BUDGET_S = 180.0
 """Seconds that the service may be away without anything failing, where nobody says otherwise."""

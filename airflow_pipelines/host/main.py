@@ -21,12 +21,17 @@ from uuid import UUID
 from pyspark.sql import SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
-from airflow_pipelines.connection_references import AirflowConnections
+from airflow_pipelines.common.connection_references import AirflowConnections
+from airflow_pipelines.common.database import DatabaseFile, open_database
+from airflow_pipelines.common.pins import SetupError, check_spark_packages
+from airflow_pipelines.common.private_files import PRIVATE_UMASK
+from airflow_pipelines.common.references import References
+from airflow_pipelines.common.secret_files import SecretFiles
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.log_files import limit_by_copying
 from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.contract.store_address import database_url
-from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.engine.spark.application import log_no_java_calls
 from airflow_pipelines.engine.spark.sessions import build_spark
 from airflow_pipelines.host.api.app import create_app
@@ -36,11 +41,6 @@ from airflow_pipelines.host.queries.queries import QueryLimits
 from airflow_pipelines.host.runs.fleet import Fleet
 from airflow_pipelines.host.runs.runner import PipelineRunner
 from airflow_pipelines.host.runs.spark_health import SparkHealth
-from airflow_pipelines.pins import SetupError, check_spark_packages
-from airflow_pipelines.private_files import PRIVATE_UMASK
-from airflow_pipelines.references import References
-from airflow_pipelines.secret_files import SecretFiles
-from airflow_pipelines.settings import Settings
 
 HEARTBEAT_S = 1.0
 STORE_GRACE_S = 90.0

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink, conf
 
-from airflow_pipelines.errors import PipelinesError
-from airflow_pipelines.page_links import airflow_page_link
+from airflow_pipelines.links.page_links import airflow_page_link
+from airflow_pipelines.sdk.errors import PipelinesError
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey

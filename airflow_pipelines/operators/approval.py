@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
-from airflow_pipelines.approval import NOT_GIVEN
 from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import StartedCondition, StatusCondition
 from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
@@ -27,6 +25,8 @@ from airflow_pipelines.operators.diff import change_fingerprint, change_xcom, re
 from airflow_pipelines.operators.request import REVIEW_KEY, Answer, check_request, write_request
 from airflow_pipelines.operators.task_memory import TaskMemory
 from airflow_pipelines.operators.waiting import reached_or_deferred
+from airflow_pipelines.sdk.approval import NOT_GIVEN
+from airflow_pipelines.sdk.errors import PipelineAPIError
 from airflow_pipelines.triggers.pipeline import result_of
 
 if TYPE_CHECKING:

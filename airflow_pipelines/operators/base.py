@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError, UntrustedServiceError
+from airflow_pipelines.common.pins import SetupError
 from airflow_pipelines.hooks.conditions import Condition, is_transient
 from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
@@ -20,7 +20,7 @@ from airflow_pipelines.operators.dag_test import end_task_of_dag_test
 from airflow_pipelines.operators.outlets import tell_outlets
 from airflow_pipelines.operators.template_files import TemplateFilesByUrl
 from airflow_pipelines.operators.waiting import reached_or_deferred
-from airflow_pipelines.pins import SetupError
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError, UntrustedServiceError
 from airflow_pipelines.triggers.pipeline import result_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.lineage.openlineage import TellsLineage
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
@@ -18,7 +17,8 @@ from airflow_pipelines.operators.compiling import defer_until_compiler
 from airflow_pipelines.operators.modification import PROGRAM_FIELDS, Modification, check_program_arguments, is_up
 from airflow_pipelines.operators.object_store import with_object_store
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
-from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
+from airflow_pipelines.sdk.likeness import Likeness
+from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, StreamProgramSource
 from airflow_pipelines.triggers.pipeline import result_of
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_pipelines.errors import PipelineFailedError
 from airflow_pipelines.hooks.conditions import CheckpointCopiedCondition, CheckpointTakenCondition, Condition
 from airflow_pipelines.hooks.wait_metrics import WaitOutcome
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import WaitingPipelineOperator
+from airflow_pipelines.sdk.errors import PipelineFailedError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

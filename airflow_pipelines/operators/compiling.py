@@ -7,13 +7,13 @@ from typing import Final, Protocol
 
 from airflow.sdk.exceptions import TaskDeferred
 
-from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.hooks.conditions import is_transient
 from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
 from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.sdk.errors import PipelinesError
+from airflow_pipelines.sdk.wire import path_of
 from airflow_pipelines.triggers.compiler import PROBE, CompilerTrigger
 from airflow_pipelines.triggers.pipeline import backstop
-from airflow_pipelines.wire import path_of
 
 PATIENCE_S: Final = 3.0
 """A compiler that is there has answered by then, and deferring would take longer."""

@@ -11,11 +11,9 @@ from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
-from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.errors import PipelineFailedError
 from airflow_pipelines.hooks.conditions import StartedCondition
 from airflow_pipelines.hooks.configuration import is_deferrable
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
@@ -32,7 +30,9 @@ from airflow_pipelines.operators.request import REVIEW_KEY, Answer, check_reques
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
 from airflow_pipelines.operators.task_memory import TaskMemory
 from airflow_pipelines.operators.template_files import TemplateFilesByUrl
-from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
+from airflow_pipelines.sdk.errors import PipelineFailedError
+from airflow_pipelines.sdk.likeness import Likeness
+from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, StreamProgramSource
 from airflow_pipelines.triggers.pipeline import result_of
 
 if TYPE_CHECKING:

@@ -16,12 +16,10 @@ from typing import Any, Final, NoReturn, Self
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_pipelines.comparing import Likeness
 from airflow_pipelines.contract.change_text import change_text
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError
 from airflow_pipelines.hooks.conditions import (
     Condition,
     Observation,
@@ -34,6 +32,8 @@ from airflow_pipelines.operators.modification import Modification
 from airflow_pipelines.operators.plan import UP, moved_text, planned_change, running_descriptor, same_programs
 from airflow_pipelines.operators.task_memory import TaskMemory
 from airflow_pipelines.operators.waiting import WaitingTask, reached_or_deferred
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelineFailedError, ProgramCompilationError
+from airflow_pipelines.sdk.likeness import Likeness
 
 APPROVAL: Final = "approval"
 """The name of the approval in the task's memory."""

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.operators import arguments
-from airflow_pipelines.stream_collecting import StreamProgramArguments
+from airflow_pipelines.sdk.likeness import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
+from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments
 
 PROGRAM_FIELDS: Final = ("program_code", "udf_python", "stream_files", "stream_arguments")
 """The wire fields that a program consists of."""

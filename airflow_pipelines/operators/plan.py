@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_pipelines.approval import NOT_GIVEN
 from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
-from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
 from airflow_pipelines.hooks.conditions import StartedCondition
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.links.pipeline import PipelineChangeLink, PipelineLink
@@ -21,7 +19,9 @@ from airflow_pipelines.operators.base import PipelineOperator
 from airflow_pipelines.operators.diff import change_wire, change_xcom, changes_something
 from airflow_pipelines.operators.modification import PROGRAM_FIELDS, Modification, check_program_arguments
 from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
-from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
+from airflow_pipelines.sdk.approval import NOT_GIVEN
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelineFailedError
+from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, StreamProgramSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

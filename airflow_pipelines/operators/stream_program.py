@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource, collect_stream_files
+from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, StreamProgramSource, collect_stream_files
 
 
 class StreamProgramTexts(Mapping[str, str]):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.contract.enums import TransactionStatus
-from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import CheckpointTakenCondition, TransactionEndedCondition, is_transient
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.base import WaitingPipelineOperator
 from airflow_pipelines.operators.restart import STOPPING, RestartPipelineOperator
 from airflow_pipelines.operators.task_memory import TaskMemory
+from airflow_pipelines.sdk.errors import PipelineAPIError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

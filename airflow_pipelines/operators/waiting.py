@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from airflow.sdk.exceptions import TaskDeferred
 
-from airflow_pipelines.errors import PipelinesError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import Condition, Outcome
 from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.waiting import Wait
+from airflow_pipelines.sdk.errors import PipelinesError, PipelineTimeoutError
 from airflow_pipelines.triggers.pipeline import PipelineTrigger, backstop
 
 

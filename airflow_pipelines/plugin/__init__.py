@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from airflow.sdk.plugins_manager import AirflowPlugin
 
-from airflow_pipelines.page_links import FRAME_ROUTE, PLUGIN_PATH
+from airflow_pipelines.links.page_links import FRAME_ROUTE, PLUGIN_PATH
 from airflow_pipelines.plugin.late_app import LateApp
 from airflow_pipelines.plugin.paths import airflow_path
 

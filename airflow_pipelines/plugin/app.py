@@ -18,7 +18,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from airflow_pipelines.page_files import page_response
 from airflow_pipelines.plugin.connections import Connections, connection_ids
 from airflow_pipelines.plugin.forwarding import router as forwarding
 from airflow_pipelines.plugin.paths import airflow_path
@@ -26,6 +25,7 @@ from airflow_pipelines.plugin.problems import PageProblem
 from airflow_pipelines.plugin.reviews import open_reviews, pipeline_of_task
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.version import platform_version
+from airflow_pipelines.serving.page_files import page_response
 
 _CODES = {401: "Unauthorized", 403: "Forbidden", 404: "UnknownEndpoint", 405: "MethodNotAllowed"}
 _NO_TASK = {"pipeline": None, "connection": None, "review": None}

@@ -20,12 +20,12 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from sqlalchemy import make_url, select
 
-from airflow_pipelines.client import AsyncPipelineClient
+from airflow_pipelines.common.settings import PREFIX, Settings
 from airflow_pipelines.hooks.connection import ServiceAddress
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.plugin.problems import PageProblem
+from airflow_pipelines.sdk.client import AsyncPipelineClient
 from airflow_pipelines.service.app import create_watching_app
-from airflow_pipelines.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request
 
-from airflow_pipelines.errors import PipelineAPIError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.plugin.connections import Connections
 from airflow_pipelines.plugin.problems import PageProblem
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelinesError, PipelineTimeoutError
+from airflow_pipelines.sdk.wire import path_of
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.wire import path_of
 
 PATIENCE_S: Final = 15.0
 OF_PIPELINE: Final = (

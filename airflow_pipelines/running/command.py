@@ -11,14 +11,14 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.program.stream_files import StreamFilesError
 from airflow_pipelines.running.deploying import ChangeDeclined, Deploying
 from airflow_pipelines.running.following import End, Following, LogLines
 from airflow_pipelines.running.terminal import TerminalPerson, TerminalScreen
 from airflow_pipelines.running.wanted import Wanted
-from airflow_pipelines.stream_collecting import collect_stream_files
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import PipelinesError
+from airflow_pipelines.sdk.stream_collecting import collect_stream_files
 
 FAILED, DECLINED, INTERRUPTED = 1, 3, 130
 """Exit codes: the program, the pipeline or an output failed, a change was not approved, Ctrl-C."""

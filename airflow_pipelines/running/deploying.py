@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.change_text import change_text
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus, ProgramStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.errors import PipelineAPIError, PipelinesError, refused_program
-from airflow_pipelines.pipeline import Pipeline
-from airflow_pipelines.pipeline_builder import PipelineBuilder
 from airflow_pipelines.running.wanted import Wanted, former_values
-from airflow_pipelines.runtime_config import RuntimeConfig
-from airflow_pipelines.wire import path_of
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelinesError, refused_program
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
+from airflow_pipelines.sdk.runtime_config import RuntimeConfig
+from airflow_pipelines.sdk.wire import path_of
 
 _PROGRAM = ("stream_files", "stream_arguments", "program_code")
 

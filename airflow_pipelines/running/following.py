@@ -12,9 +12,9 @@ from typing import Protocol
 
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.contract.stats import PipelineStatistics, StreamOperatorMetrics
-from airflow_pipelines.errors import PipelineAPIError, PipelinesError
-from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.running.statistics_text import waiting_texts
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelinesError
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 
 POLL_S = 0.2

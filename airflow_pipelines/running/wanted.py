@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
+from airflow_pipelines.sdk.likeness import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from airflow.sdk.exceptions import (
 )
 from airflow.triggers.base import StartTriggerArgs
 
-from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
 from airflow_pipelines.hooks.conditions import Condition, Outcome, is_stopped_on_purpose, is_transient
 from airflow_pipelines.hooks.configuration import first_delay_s, is_deferrable, outage_budget_s
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
@@ -30,6 +29,7 @@ from airflow_pipelines.links.pipeline import PipelineLink
 from airflow_pipelines.operators import arguments
 from airflow_pipelines.operators.dag_test import end_task_of_dag_test
 from airflow_pipelines.operators.outlets import tell_outlets
+from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelinesError
 from airflow_pipelines.triggers.pipeline import (
     PipelineTrigger,
     StoppedOnPurposeError,

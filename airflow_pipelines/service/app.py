@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
@@ -40,7 +41,6 @@ from airflow_pipelines.service.routes import (
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.serving.bounds import BoundedRequests
 from airflow_pipelines.serving.path_segments import EncodedSlashes
-from airflow_pipelines.settings import Settings
 
 _INGRESS = re.compile(r"/v0/pipelines/[^/]*/ingress/.*")
 _ROUTING_ERRORS = {404: ErrorCode.UNKNOWN_ENDPOINT, 405: ErrorCode.METHOD_NOT_ALLOWED}

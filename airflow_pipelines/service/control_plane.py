@@ -14,14 +14,15 @@ from uuid import UUID
 from sqlalchemy import Engine
 from uuid6 import uuid7
 
+from airflow_pipelines.common.database import DatabaseError, open_database
+from airflow_pipelines.common.private_files import make_private_folder, make_private_tree
+from airflow_pipelines.common.secret_files import SecretError, SecretFiles
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.program_versions import ProgramChange
 from airflow_pipelines.contract.registry import HostRecord, Registry
 from airflow_pipelines.contract.statuses import RuntimeStatus
-from airflow_pipelines.database import DatabaseError, open_database
-from airflow_pipelines.private_files import make_private_folder, make_private_tree
-from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service import edits, errors
 from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.background import BackgroundReconciler
@@ -44,7 +45,6 @@ from airflow_pipelines.service.replacing import Replacement
 from airflow_pipelines.service.secrets import PipelineSecrets
 from airflow_pipelines.service.store import Conflict, Event, Store
 from airflow_pipelines.service.version import platform_version
-from airflow_pipelines.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from airflow_pipelines.common.settings import PREFIX, Settings
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.settings import PREFIX, Settings
 
 PAGE = "/"
 """The path of the page that people look at."""

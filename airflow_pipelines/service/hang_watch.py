@@ -18,8 +18,8 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from airflow_pipelines.common.cpu_time import OwnTime
 from airflow_pipelines.contract.registry import HostRecord, Registry
-from airflow_pipelines.cpu_time import OwnTime
 from airflow_pipelines.service import processes
 
 SUSPECT_S: Final = 5.0

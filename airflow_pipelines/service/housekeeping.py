@@ -11,12 +11,12 @@ from typing import Final
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.log_files import log_files
 from airflow_pipelines.contract.registry import HostRecord, Registry
 from airflow_pipelines.contract.store_address import withdraw
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.store import PipelineRow
-from airflow_pipelines.settings import Settings
 
 KEPT: Final = timedelta(days=7)
 """How long the row and the log of a host stay after its end."""

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from airflow_pipelines.page_files import INDEX, page_files, page_response
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.cross_site import PAGE
+from airflow_pipelines.serving.page_files import INDEX, page_files, page_response
 
 
 def serve_page(app: FastAPI, keys: ApiKeys) -> None:

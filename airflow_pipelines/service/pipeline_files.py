@@ -6,10 +6,10 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+from airflow_pipelines.common.private_files import make_private_folder, private_opener
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.log_files import log_files
-from airflow_pipelines.private_files import make_private_folder, private_opener
 from airflow_pipelines.service.records import PipelineRecord
-from airflow_pipelines.settings import Settings
 
 
 class PipelineFiles:

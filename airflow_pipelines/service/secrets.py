@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from airflow_pipelines.references import REFERENCE, secrets_named
-from airflow_pipelines.secret_files import OWN, SecretError, SecretFiles
+from airflow_pipelines.common.references import REFERENCE, secrets_named
+from airflow_pipelines.common.secret_files import OWN, SecretError, SecretFiles
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.configs import at
 from airflow_pipelines.service.edits import Edit

@@ -16,8 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from airflow_pipelines.common.private_files import make_private_folder
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.private_files import make_private_folder
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.records import PipelineRecord, rfc3339
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from airflow_pipelines.readable import readable_duration, readable_size
+from airflow_pipelines.common.readable import readable_duration, readable_size
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from airflow_pipelines.references import REFERENCE, References, ReferenceWithoutValueError
-from airflow_pipelines.secret_files import SecretFiles
-from airflow_pipelines.settings import Settings
+from airflow_pipelines.common.references import REFERENCE, References, ReferenceWithoutValueError
+from airflow_pipelines.common.secret_files import SecretFiles
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.streams.errors import StreamProgramError
 
 _GIVEN: dict[str, str] | None = None

@@ -11,13 +11,13 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_pipelines.client import AsyncPipelineClient
-from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
+from airflow_pipelines.common.pins import SetupError
 from airflow_pipelines.hooks.conditions import is_transient
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.wait_metrics import WaitOutcome
 from airflow_pipelines.hooks.waiting import jittered, spread
-from airflow_pipelines.pins import SetupError
+from airflow_pipelines.sdk.client import AsyncPipelineClient
+from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
 
 
 class AskingTrigger(BaseTrigger):

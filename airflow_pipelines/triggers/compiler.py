@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_pipelines.client import AsyncPipelineClient
+from airflow_pipelines.sdk.client import AsyncPipelineClient
+from airflow_pipelines.sdk.wire import path_of
 from airflow_pipelines.triggers.asking import AskingTrigger
-from airflow_pipelines.wire import path_of
 
 
 class CompilerTrigger(AskingTrigger):

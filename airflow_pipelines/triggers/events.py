@@ -9,12 +9,12 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_pipelines.client import AsyncPipelineClient
-from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.hooks.observing import poll_for_events
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.pipeline_events import PipelineEventKind, PipelineWatch
 from airflow_pipelines.hooks.waiting import jittered, spread
+from airflow_pipelines.sdk.client import AsyncPipelineClient
+from airflow_pipelines.sdk.errors import PipelinesError
 
 
 class PipelineEventTrigger(BaseEventTrigger):

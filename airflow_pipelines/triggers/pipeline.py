@@ -11,14 +11,14 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSensorTimeout
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
+from airflow_pipelines.common.pins import SetupError
 from airflow_pipelines.hooks.conditions import Condition, Outcome, is_stopped_on_purpose
 from airflow_pipelines.hooks.observing import observe_async
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.hooks.telling import Story
 from airflow_pipelines.hooks.wait_metrics import WaitOutcome, wait_ended
 from airflow_pipelines.hooks.waiting import Wait, jittered, spread
-from airflow_pipelines.pins import SetupError
+from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
 
 _BACKSTOP = timedelta(seconds=60)
 _AWAY = "service_is_away"

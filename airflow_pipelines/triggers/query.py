@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_pipelines.client import AsyncPipelineClient
+from airflow_pipelines.sdk.client import AsyncPipelineClient
 from airflow_pipelines.triggers.asking import AskingTrigger
 
 

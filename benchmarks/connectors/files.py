@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import S3FileSystem as PyarrowS3
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import InputTransport
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 from benchmarks.measure import Bound, Measurement, timed

@@ -22,15 +22,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
-from airflow_pipelines.pipeline import Pipeline
-from airflow_pipelines.pipeline_builder import PipelineBuilder
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType, decimal
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from benchmarks.connectors.events import COLUMNS, SPARK_COLUMNS, TOTALS, events
 from benchmarks.connectors.spark import spark_with_kafka
 from benchmarks.measure import Bound, Measurement, timed

@@ -18,12 +18,12 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import InputTransport
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input, open_output
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.schema import Column, RelationSchema
 from airflow_pipelines.rows.types import ColumnType, decimal
 from airflow_pipelines.rows.zsets import WEIGHT

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.pipeline import Pipeline
-from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from benchmarks.measure import Measurement, percentile, timed
 from benchmarks.streams.workloads import Workload
 

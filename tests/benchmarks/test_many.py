@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_pipelines import Pipeline
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.sdk.client import PipelineClient
 from benchmarks.many import Calls, bring_up, work
 from tools.model import require
 

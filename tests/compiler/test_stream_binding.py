@@ -382,8 +382,8 @@ def test_a_program_that_does_not_end_has_a_time_limit() -> None:
 
 @pytest.mark.core
 def test_a_program_that_waits_for_a_processor_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_pipelines.cpu_time.cpu_time", lambda _: 1.0)
-    monkeypatch.setattr("airflow_pipelines.cpu_time.wants_cpu", lambda _: True)
+    monkeypatch.setattr("airflow_pipelines.common.cpu_time.cpu_time", lambda _: 1.0)
+    monkeypatch.setattr("airflow_pipelines.common.cpu_time.wants_cpu", lambda _: True)
     assert bound("import time\ntime.sleep(0.5)\n" + BEGIN + END, limit_s=0.2).program.operators
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_pipelines.common.references import NO_REFERENCES, References
+from airflow_pipelines.common.secret_files import SecretFiles
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input, open_output
@@ -14,8 +16,6 @@ from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.connectors.transports.null_output import NullOutput
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES, References
-from airflow_pipelines.secret_files import SecretFiles
 from tests.connectors.relations import GRADES
 
 PIPELINE = PipelineReference("0190-1", "p")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_pipelines.common.references import References
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.opening import open_input, open_output
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
@@ -16,7 +17,6 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.relations import Index
-from airflow_pipelines.references import References
 from tests.connectors.contexts import PIPELINE
 from tests.connectors.relations import GRADES
 

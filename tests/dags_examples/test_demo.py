@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from airflow_pipelines.pins import SetupError
+from airflow_pipelines.common.pins import SetupError
 from dags_examples import demo, demo_story
 
 AUTUMN = [{"student_name": "Bob", "class": "algebra", "class_avg": "85.000000"}]

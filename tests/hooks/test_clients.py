@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from airflow_pipelines.client import AsyncPipelineClient
 from airflow_pipelines.hooks import clients
 from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.sdk.client import AsyncPipelineClient
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, conn_id: str, **fields: Any) -> None:

@@ -9,18 +9,18 @@ import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
 from fastapi import FastAPI
 
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.common.pins import SetupError
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.errors import (
+from airflow_pipelines.hooks.conditions import IdleCondition, StartedCondition, StatusCondition, TokenCondition
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import (
     PipelineAPIError,
     PipelineConnectionError,
     PipelineFailedError,
     PipelineTimeoutError,
     ProgramCompilationError,
 )
-from airflow_pipelines.hooks.conditions import IdleCondition, StartedCondition, StatusCondition, TokenCondition
-from airflow_pipelines.hooks.pipeline import PipelineHook
-from airflow_pipelines.pins import SetupError
 from tests.fixtures.airflow import ScriptedService
 from tests.fixtures.serving import serving
 
@@ -223,14 +223,14 @@ def test_the_hook_is_what_airflow_makes_for_the_connection_type(monkeypatch: pyt
 
 def test_a_wrong_pair_of_spark_packages_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     connect(monkeypatch, "local", extra={"home": str(tmp_path)})
-    monkeypatch.setattr("airflow_pipelines.pins.version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
+    monkeypatch.setattr("airflow_pipelines.common.pins.version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
     with pytest.raises(SetupError, match=r"pyspark 4\.3\.0 and pyspark-client 4\.2\.0.*Fix: pip"):
         PipelineHook("local").get_conn()
 
 
 def test_a_service_in_the_network_needs_no_spark_here(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, "remote", host="http://pipelines")
-    monkeypatch.setattr("airflow_pipelines.pins.version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
+    monkeypatch.setattr("airflow_pipelines.common.pins.version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
     assert PipelineHook("remote").get_conn().url == "http://pipelines"
 
 

@@ -8,9 +8,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 from airflow.sdk.observability import stats
 
-from airflow_pipelines.errors import PipelineFailedError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import StatusCondition
 from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.sdk.errors import PipelineFailedError, PipelineTimeoutError
 from airflow_pipelines.sensors import PipelineStatusSensor
 from airflow_pipelines.triggers.pipeline import PipelineTrigger
 from tests.fixtures.airflow import ScriptedService

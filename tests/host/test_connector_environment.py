@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.host.main import connector_environment
-from airflow_pipelines.settings import Settings
 
 
 def test_only_named_variables_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.host import main
-from airflow_pipelines.settings import Settings
 
 
 class Left(Exception):
@@ -75,7 +75,7 @@ def test_python_that_stands_still_ends_and_leaves_in_the_log_where(tmp_path: Pat
 import ctypes, sys, threading
 from pathlib import Path
 from airflow_pipelines.host import main
-from airflow_pipelines.settings import Settings
+from airflow_pipelines.common.settings import Settings
 
 main.STUCK_S = 3
 class Row:

@@ -22,7 +22,7 @@ from airflow_pipelines import (
     PipelineTimeoutError,
     RuntimeConfig,
 )
-from airflow_pipelines.wire import path_of
+from airflow_pipelines.sdk.wire import path_of
 from tests.fixtures.sdk import eventually
 from tests.integration.bad_input import INTERNALS, T, file_connector
 

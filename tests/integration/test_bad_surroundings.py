@@ -28,8 +28,8 @@ from airflow_pipelines import (
     RuntimeConfig,
     Storage,
 )
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.settings import Settings
 from tests.fixtures.sdk import eventually
 from tests.integration.bad_input import T, named
 
@@ -64,7 +64,7 @@ def test_no_java_reaches_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.core
 def test_a_wrong_pair_of_packages_reaches_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_pipelines.pins._version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
+    monkeypatch.setattr("airflow_pipelines.common.pins._version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
     with pytest.raises(RuntimeError, match=r"pyspark 4\.3\.0 and pyspark-client 4\.2\.0.*Fix: pip uninstall"):
         PipelineBuilder(PipelineClient(home=tmp_path), "p", T).create(timeout_s=20)
 
@@ -87,7 +87,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 FORBIDDEN = """
 import os, sys
 from airflow_pipelines import PipelineClient
-from airflow_pipelines.errors import PipelineAPIError
+from airflow_pipelines.sdk.errors import PipelineAPIError
 allowed, forbidden = sys.argv[1:]
 # Everything is imported as the one who may read it.
 PipelineClient(home=allowed).version()

@@ -16,13 +16,13 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from airflow_pipelines.cli import cli
+from airflow_pipelines.cli.commands import cli
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.statuses import ProgramStatus
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.lifecycle.requests import StartRequest
 from airflow_pipelines.service.records import PipelineRecord
-from airflow_pipelines.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from airflow_pipelines import PipelineClient
-from airflow_pipelines.cli import cli
+from airflow_pipelines.cli.commands import cli
 from tests.datastream.test_examples import FOLDER, PRINTED
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(200)]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.common.database import open_database
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.database import open_database
-from airflow_pipelines.errors import PipelineAPIError
-from airflow_pipelines.pipeline import Pipeline
-from airflow_pipelines.pipeline_builder import PipelineBuilder
-from airflow_pipelines.runtime_config import RuntimeConfig, Storage
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import PipelineAPIError
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
+from airflow_pipelines.sdk.runtime_config import RuntimeConfig, Storage
 from tests.fixtures.s3 import Bucket
 from tests.inprocess_host import InProcessHost
 

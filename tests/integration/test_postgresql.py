@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.common.database import open_database
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.database import open_database
-from airflow_pipelines.errors import PipelineAPIError
-from airflow_pipelines.pipeline import Pipeline
-from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import PipelineAPIError
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
-from airflow_pipelines.pipeline_builder import PipelineBuilder
-from airflow_pipelines.runtime_config import RuntimeConfig
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 
 pytestmark = pytest.mark.integration
 

@@ -15,13 +15,13 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from airflow_pipelines import postgresql
+from airflow_pipelines.common import postgresql
+from airflow_pipelines.common.database import open_database
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.registry import HostRecord
-from airflow_pipelines.database import open_database
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostState
-from airflow_pipelines.settings import Settings
 from tests.fixtures.serving import serving
 from tests.tcp_proxy import TcpProxy
 

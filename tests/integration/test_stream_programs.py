@@ -18,7 +18,7 @@ from airflow_pipelines import (
     PipelineFailedError,
     PipelineStatus,
 )
-from airflow_pipelines.errors import PipelinesError
+from airflow_pipelines.sdk.errors import PipelinesError
 from tests.fixtures.sdk import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]

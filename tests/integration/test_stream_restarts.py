@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines import Pipeline, PipelineAPIError, PipelineBuilder, PipelineClient, PipelineFailedError, PipelineStatus
 from airflow_pipelines.operators.lifecycle import StartPipelineOperator
-from airflow_pipelines.runtime_config import RuntimeConfig
+from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 from airflow_pipelines.sensors.pipeline import PipelineCompletionSensor
 from tests.fixtures.sdk import eventually
 

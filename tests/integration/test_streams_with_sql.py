@@ -14,7 +14,7 @@ from sqlalchemy import Engine, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from airflow_pipelines import Pipeline, PipelineBuilder, PipelineClient, PipelineFailedError
-from airflow_pipelines.runtime_config import RuntimeConfig
+from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 from tests.fixtures.postgresql import PASSWORD, Database
 from tests.fixtures.sdk import eventually
 

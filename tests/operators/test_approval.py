@@ -10,9 +10,9 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput, Task
 from airflow_pipelines.contract.change_plan import ChangePlan, ViewEvaluation
 from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_markdown, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
-from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.operators.approval import ApprovePipelineOperator, ReviewPipelineChangeOperator
 from airflow_pipelines.operators.diff import change_fingerprint
+from airflow_pipelines.sdk.errors import PipelineAPIError
 from tests.fixtures.airflow import ScriptedService
 from tests.operators.people import Person
 

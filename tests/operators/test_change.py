@@ -10,9 +10,9 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPipelineOperator
+from airflow_pipelines.sdk.errors import PipelinesError
 from tests.fixtures.airflow import DESCRIPTOR, ScriptedService
 
 OLD = DESCRIPTOR["program_code"]

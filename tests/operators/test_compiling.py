@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.errors import PipelineTimeoutError
 from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPipelineOperator
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import PipelineTimeoutError
 from airflow_pipelines.triggers.compiler import PROBE, CompilerTrigger
 from tests.fixtures.airflow import ScriptedService
 

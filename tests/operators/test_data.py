@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.push_keys import check_push_key
 from airflow_pipelines.hooks.pipeline import PipelineHook, PushResult
 from airflow_pipelines.operators import data
@@ -21,6 +20,7 @@ from airflow_pipelines.operators.data import (
     IngestOperator,
     QueryPipelineOperator,
 )
+from airflow_pipelines.sdk.client import PipelineClient
 from airflow_pipelines.triggers.query import PipelineQueryTrigger
 from tests.fixtures.airflow import ScriptedService
 

@@ -8,9 +8,9 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput, TaskDeferred
 
-from airflow_pipelines.errors import PipelineTimeoutError, ProgramCompilationError
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.operators.gated import GatedModifyOperator
+from airflow_pipelines.sdk.errors import PipelineTimeoutError, ProgramCompilationError
 from airflow_pipelines.triggers.pipeline import PipelineTrigger
 from tests.fixtures.airflow import ScriptedService
 from tests.operators.people import NOBODY, Person

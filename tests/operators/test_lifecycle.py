@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_pipelines.errors import PipelineTimeoutError
 from airflow_pipelines.operators.lifecycle import (
     DeletePipelineOperator,
     PausePipelineOperator,
@@ -14,6 +13,7 @@ from airflow_pipelines.operators.lifecycle import (
     StartPipelineOperator,
     StopPipelineOperator,
 )
+from airflow_pipelines.sdk.errors import PipelineTimeoutError
 from tests.fixtures.airflow import ScriptedService
 
 COMMON: dict[str, Any] = {"task_id": "x", "pipeline_name": "p"}

@@ -12,15 +12,15 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines import operators
-from airflow_pipelines.errors import (
+from airflow_pipelines.operators.base import PipelineOperator, airflow_errors
+from airflow_pipelines.provider_info import get_provider_info
+from airflow_pipelines.sdk.errors import (
     PipelineAPIError,
     PipelineConnectionError,
     PipelineFailedError,
     PipelineTimeoutError,
     ProgramCompilationError,
 )
-from airflow_pipelines.operators.base import PipelineOperator, airflow_errors
-from airflow_pipelines.provider_info import get_provider_info
 from tests.fixtures.airflow import ScriptedService
 
 UUID = "01900000-0000-7000-8000-00000000000c"

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import DAG, BaseHook
 
 from airflow_pipelines import operators, sensors
-from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
+from airflow_pipelines.sdk.client import AsyncPipelineClient, PipelineClient
 from tests.operators.test_operators import OPERATORS
 from tests.sensors.test_base import SENSORS
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.operators.plan import PlanPipelineOperator, moved_text, same_programs
+from airflow_pipelines.sdk.errors import PipelineAPIError
 from tests.fixtures.airflow import ScriptedService
 from tests.operators.running import COMMENTED, NEW, OLD, THIRD, Running
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import JSONResponse, Response
 
-from airflow_pipelines.page_files import page_response
+from airflow_pipelines.serving.page_files import page_response
 
 BASE = "/airflow_pipelines/"
 API = "connections/main/v0/"

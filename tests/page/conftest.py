@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.settings import Settings
 from tests.fixtures.serving import serving
 
 LIMIT_MS = 20_000

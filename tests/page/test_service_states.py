@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from uuid6 import uuid7
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.records import PipelineRecord
-from airflow_pipelines.settings import Settings
 from tests.fixtures.serving import serving
 from tests.page.conftest import Service, Watched
 from tests.service import records as given

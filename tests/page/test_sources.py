@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_pipelines.page_files import FOLDER, page_files
+from airflow_pipelines.serving.page_files import FOLDER, page_files
 
 VENDOR = FOLDER / "vendor"
 OURS = sorted((FOLDER / "js").glob("*.js"))

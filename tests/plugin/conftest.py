@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from airflow_pipelines import page_files
+from airflow_pipelines.serving import page_files
 from tests.fixtures.airflow import ScriptedService
 
 Client = Callable[[str | None], TestClient]
@@ -103,8 +103,8 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.fixture
 def behind(monkeypatch: pytest.MonkeyPatch) -> ScriptedService:
     """The service behind every connection that has a host."""
-    from airflow_pipelines.client import AsyncPipelineClient
     from airflow_pipelines.plugin import connections
+    from airflow_pipelines.sdk.client import AsyncPipelineClient
 
     service = ScriptedService()
     monkeypatch.setattr(connections, "AsyncPipelineClient", lambda **_: AsyncPipelineClient(app=service))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.plugin.forwarding import OF_PIPELINE
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.deployers.shared import SharedDeployer
-from airflow_pipelines.settings import Settings
 from tests.fixtures.airflow import ScriptedService
 from tests.plugin.conftest import Client
 from tests.service import records as given
@@ -220,8 +220,8 @@ def test_a_connection_that_is_changed_leads_elsewhere(
 def test_the_client_of_a_former_address_is_closed(
     client: Client, connect: Connect, behind: ScriptedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow_pipelines.client import AsyncPipelineClient
     from airflow_pipelines.plugin import connections
+    from airflow_pipelines.sdk.client import AsyncPipelineClient
 
     closed: list[AsyncPipelineClient] = []
 

@@ -83,7 +83,7 @@ def test_ids_that_markers_name_exist(request: pytest.FixtureRequest) -> None:
 def test_pages_say_how_many_tests_there_are(request: pytest.FixtureRequest) -> None:
     """Within a twentieth: nobody counts on more, and nobody shall change pages for each test."""
     tests = request.config.stash[COLLECTED]
-    if not any(test.file == "tests/test_cli.py" for test in tests):
+    if not any(test.file == "tests/cli/test_commands.py" for test in tests):
         pytest.skip("not the whole suite was collected")
     counted = Counter(test.tier for test in tests)
     expected = [counted[Tier.FAST], counted[Tier.FAST] + counted[Tier.CORE], len(tests)]

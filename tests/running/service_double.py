@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.sdk.client import PipelineClient
 from tests.scripted import STOPPED, metrics
 
 PLAN = {

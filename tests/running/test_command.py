@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from airflow_pipelines.cli import cli
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.cli.commands import cli
 from airflow_pipelines.running import command, following
+from airflow_pipelines.sdk.client import PipelineClient
 from tests.running.service_double import ServiceDouble
 
 

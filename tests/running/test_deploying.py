@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.errors import PipelinesError, ProgramCompilationError
 from airflow_pipelines.running.deploying import ChangeDeclined, Deploying
 from airflow_pipelines.running.wanted import Wanted
+from airflow_pipelines.sdk.errors import PipelinesError, ProgramCompilationError
 from tests.running.service_double import PLAN, ServiceDouble
 
 OLD, NEW = {"fraud.py": "limit = 1"}, {"fraud.py": "limit = 2"}

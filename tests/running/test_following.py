@@ -7,9 +7,9 @@ import pytest
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.stats import PipelineStatistics
-from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.running import following
 from airflow_pipelines.running.following import End, Following, LogLines
+from airflow_pipelines.sdk.pipelines.pipeline import Pipeline
 from tests.running.service_double import ServiceDouble
 
 # The client makes requests again for other answers with this status.

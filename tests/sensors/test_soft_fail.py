@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from airflow_pipelines.errors import PipelineConnectionError
+from airflow_pipelines.sdk.errors import PipelineConnectionError
 from airflow_pipelines.sensors import PipelineMetricSensor, PipelineStatusSensor
 from airflow_pipelines.sensors.base import PipelineSensor
 from airflow_pipelines.triggers.pipeline import PipelineTrigger

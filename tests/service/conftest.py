@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.settings import Settings
 from tests.fixtures.serving import serving
 from tests.service.waiting import until
 

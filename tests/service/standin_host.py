@@ -15,8 +15,8 @@ import time
 from typing import Any
 from uuid import UUID
 
+from airflow_pipelines.common.database import DatabaseFile, open_database
 from airflow_pipelines.contract.registry import Registry
-from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.host.api.app import create_app
 from airflow_pipelines.host.process.heartbeat import Heartbeat
 from airflow_pipelines.host.process.server import DataPlane

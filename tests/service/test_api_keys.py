@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from feldera import FelderaClient
 
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.sdk.client import PipelineClient
 from airflow_pipelines.service.api_keys import ApiKeys, Scope
 
 pytestmark = pytest.mark.core

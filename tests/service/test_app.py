@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.sources import ProgramSource
@@ -20,7 +21,6 @@ from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.follow import BEGINNING, follow_log
-from airflow_pipelines.settings import Settings
 from tests.service import records as given
 
 ALL_KEYS = {

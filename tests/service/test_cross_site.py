@@ -10,9 +10,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.settings import Settings
 from tests.fixtures.serving import serving
 
 pytestmark = pytest.mark.core

@@ -17,13 +17,13 @@ from uuid import UUID
 import httpx
 import pytest
 
+from airflow_pipelines.common.cpu_time import cpu_time, wants_cpu
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.registry import HostRecord
-from airflow_pipelines.cpu_time import cpu_time, wants_cpu
 from airflow_pipelines.service import hang_watch, processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hang_watch import HangWatch, Reply
 from airflow_pipelines.service.hosts import HostState
-from airflow_pipelines.settings import Settings
 from tests.service import records as given
 
 pytestmark = pytest.mark.core
@@ -186,8 +186,8 @@ def test_the_time_in_which_a_host_waits_for_a_processor_does_not_count(
     control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = submitted(control_plane, 0, **LATE)
-    monkeypatch.setattr("airflow_pipelines.cpu_time.cpu_time", lambda _: 7.0)
-    monkeypatch.setattr("airflow_pipelines.cpu_time.wants_cpu", lambda _: True)
+    monkeypatch.setattr("airflow_pipelines.common.cpu_time.cpu_time", lambda _: 7.0)
+    monkeypatch.setattr("airflow_pipelines.common.cpu_time.wants_cpu", lambda _: True)
     assert verdict_on(control_plane, host, Scripted(Reply.SILENT)) is None
     monkeypatch.setattr(hang_watch, "BUSY_S", 0.4)
     assert verdict_on(control_plane, host, Scripted(Reply.SILENT), 100), "there is a limit to that, too"
@@ -197,8 +197,8 @@ def test_the_time_in_which_a_host_waits_for_a_processor_does_not_count(
 @pytest.mark.usefixtures("quick")
 def test_a_host_that_computes_is_waited_for(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     host = submitted(control_plane, 0, **LATE)
-    monkeypatch.setattr("airflow_pipelines.cpu_time.cpu_time", lambda _: time.monotonic())
-    monkeypatch.setattr("airflow_pipelines.cpu_time.wants_cpu", lambda _: True)
+    monkeypatch.setattr("airflow_pipelines.common.cpu_time.cpu_time", lambda _: time.monotonic())
+    monkeypatch.setattr("airflow_pipelines.common.cpu_time.wants_cpu", lambda _: True)
     assert verdict_on(control_plane, host, Scripted(Reply.SILENT)) is None
     monkeypatch.setattr(hang_watch, "BUSY_S", 0.4)
     assert verdict_on(control_plane, host, Scripted(Reply.SILENT), 100), "it computes for ever"

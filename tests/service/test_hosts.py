@@ -12,8 +12,8 @@ from uuid import UUID
 
 import pytest
 
+from airflow_pipelines.common.database import open_database
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
-from airflow_pipelines.database import open_database
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import Health, Hosts, HostState, HostUnreachable

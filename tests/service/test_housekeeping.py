@@ -12,12 +12,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.housekeeping import Housekeeping, spark_folder
-from airflow_pipelines.settings import Settings
 from tests.service import records as given
 from tests.service.records import transition
 

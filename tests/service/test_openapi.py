@@ -15,12 +15,12 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.host.api.routers import checkpoints, clock, connectors, deployments, diagnostics, egress, query, rows
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.openapi import OPERATIONS, document
-from airflow_pipelines.settings import Settings
 from tests.fixtures.serving import serving
 
 if TYPE_CHECKING:

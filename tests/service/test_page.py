@@ -8,9 +8,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from airflow_pipelines import page_files
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.service.app import create_app, create_embedded_app
-from airflow_pipelines.settings import Settings
+from airflow_pipelines.serving import page_files
 
 FOLLOWED = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 

@@ -26,13 +26,13 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.settings import Settings
 from tests.fixtures.serving import serving
 from tests.service import records as given
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 
-from airflow_pipelines.secret_files import SecretFiles
+from airflow_pipelines.common.secret_files import SecretFiles
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.deployers.shared import SharedDeployer
-from airflow_pipelines.settings import Settings
 from tests.service.waiting import until
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from airflow_pipelines.common.database import open_database
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.database import open_database
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.lifecycle import incarnation, requests
 from airflow_pipelines.service.lifecycle.requests import StartRequest
 from airflow_pipelines.service.store import EVENTS_KEPT, Conflict, Store
-from airflow_pipelines.settings import Settings
 from tests.service import records as given
 from tests.service.records import NOW
 from tests.tiers import examples
@@ -135,7 +135,7 @@ def test_a_store_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_a_locked_database_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_pipelines.database.BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr("airflow_pipelines.common.database.BUSY_TIMEOUT_MS", 50)
     control_plane = ControlPlane(Settings.load(tmp_path))
     blocker = sqlite3.connect(tmp_path / "store.sqlite")
     blocker.execute("BEGIN IMMEDIATE")

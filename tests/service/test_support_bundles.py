@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.support_bundles import FILES, KEPT, BundlePart, SkippedPart, SupportBundles
-from airflow_pipelines.settings import Settings
 from tests.service import records as given
 
 EVERYTHING = set(BundlePart)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.sdk.client import PipelineClient
 from tools.model import LostError
 from tools.soak.driver import Driver
 from tools.soak.figures import Sample, Sampler

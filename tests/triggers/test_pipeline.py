@@ -9,9 +9,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
 from airflow.triggers.base import TriggerEvent
 
-from airflow_pipelines.errors import PipelineConnectionError, PipelineTimeoutError
 from airflow_pipelines.hooks.conditions import Condition, IdleCondition, StatusCondition, TokenCondition
 from airflow_pipelines.hooks.configuration import first_delay_s, outage_budget_s
+from airflow_pipelines.sdk.errors import PipelineConnectionError, PipelineTimeoutError
 from airflow_pipelines.triggers.pipeline import PipelineTrigger, result_of, sensor_result_of
 from tests.fixtures.airflow import ScriptedService
 

@@ -14,9 +14,9 @@ from uuid import UUID, uuid4
 import httpx
 from uuid6 import uuid7
 
+from airflow_pipelines.common.database import open_database
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
-from airflow_pipelines.database import open_database
 from airflow_pipelines.host import submit
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.deployers.base import SubmitRequest

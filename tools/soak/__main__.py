@@ -17,9 +17,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.database import open_database
-from airflow_pipelines.settings import Settings
+from airflow_pipelines.common.database import open_database
+from airflow_pipelines.common.settings import Settings
+from airflow_pipelines.sdk.client import PipelineClient
 from tools.console import say
 from tools.served import served, stop_hosts
 from tools.soak.driver import Driver

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_pipelines import BootstrapPolicy, PipelineStatus
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.output_handler import OutputHandler
-from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.output_handler import OutputHandler
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
 from tools.model import Change, Model, require
 from tools.soak.record import Record
 from tools.soak.workloads import CUSTOMERS, Workload, difference

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 
 from airflow_pipelines import Pipeline
-from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.errors import PipelineAPIError, PipelinesError, PipelineTimeoutError, ProgramCompilationError
-from airflow_pipelines.pipeline_builder import PipelineBuilder
-from airflow_pipelines.wire import path_of
+from airflow_pipelines.sdk.client import PipelineClient
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelinesError, PipelineTimeoutError, ProgramCompilationError
+from airflow_pipelines.sdk.pipeline_builder import PipelineBuilder
+from airflow_pipelines.sdk.wire import path_of
 from tools.model import require
 from tools.soak.record import Record
 from tools.soak.workloads import Workload, difference

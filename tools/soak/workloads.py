@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airflow_pipelines.runtime_config import RuntimeConfig
+from airflow_pipelines.sdk.runtime_config import RuntimeConfig
 
 CUSTOMERS = 40
 """Rows of the table that ``t`` is joined with."""

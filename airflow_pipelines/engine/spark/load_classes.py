@@ -1,6 +1,6 @@
 """Uses Spark as pipelines do, so that its JVM has loaded most classes that they need.
 
-:mod:`airflow_pipelines.class_archive` runs it.
+:mod:`airflow_pipelines.common.class_archive` runs it.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.errors import PipelineAPIError, PipelinesError
-from airflow_pipelines.outages import PHASE_CODES
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelinesError
+from airflow_pipelines.sdk.outages import PHASE_CODES
 
 _TRANSIENT_STATUS_CODES = frozenset({408, 429, 500, 502, 504})
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.common.references import References
 from airflow_pipelines.connectors.base import InputTransport, OutputTransport
 from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.declarations import (
@@ -32,7 +33,6 @@ from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.streams.stream_processes import StreamProcesses
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.streams import STREAM_END, STREAM_SOURCE
-from airflow_pipelines.references import References
 from airflow_pipelines.rows.formats.defaults import Now
 
 

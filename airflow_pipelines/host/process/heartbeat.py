@@ -10,8 +10,8 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from airflow_pipelines.common.database import DatabaseFile
 from airflow_pipelines.contract.registry import Registry
-from airflow_pipelines.database import DatabaseFile
 
 logger = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID, uuid5
 
+from airflow_pipelines.common.references import References
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -24,7 +25,6 @@ from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState
 from airflow_pipelines.host.steps.transactions import Transactions
 from airflow_pipelines.program.streams import StreamProgram
-from airflow_pipelines.references import References
 
 
 class Attempt:

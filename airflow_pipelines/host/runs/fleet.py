@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.common.references import NO_REFERENCES, References
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -29,7 +30,6 @@ from airflow_pipelines.host.runs.spark_health import spark_problem
 from airflow_pipelines.host.state.front_ends import front_end_for
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.sources import ProgramSource
-from airflow_pipelines.references import NO_REFERENCES, References
 
 logger = logging.getLogger(__name__)
 

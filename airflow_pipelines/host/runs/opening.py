@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from airflow_pipelines.common.references import References, ReferenceWithoutValueError
 from airflow_pipelines.connectors.declarations import mirrors
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.contract.deployment import Deployment
@@ -49,7 +50,6 @@ from airflow_pipelines.program.diff import ProgramDiff
 from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
-from airflow_pipelines.references import References, ReferenceWithoutValueError
 
 OUTPUTS: Final = "outputs"
 """The folder of a pipeline's storage in which its outputs keep how far they are."""

@@ -6,6 +6,7 @@ import threading
 import time
 from uuid import UUID
 
+from airflow_pipelines.common.references import References
 from airflow_pipelines.connectors.base import FatalConnectorFailure
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -27,7 +28,6 @@ from airflow_pipelines.host.state.failures import as_problem
 from airflow_pipelines.host.state.fence_watch import FenceWatch
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.state.run_state import RunState, SuspendedEarly, TakenDown
-from airflow_pipelines.references import References
 
 _FORESEEN = (StepError, FatalConnectorFailure, StreamProgramFailure)
 """What says by itself what has failed."""

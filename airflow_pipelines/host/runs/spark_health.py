@@ -8,7 +8,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.cpu_time import cpu_time
+from airflow_pipelines.common.cpu_time import cpu_time
 from airflow_pipelines.engine.spark.application import application_problem
 
 LOOK_S: Final = 1.0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from airflow_pipelines.common.references import NO_REFERENCES, References
 from airflow_pipelines.contract.runtime_config import DevTweaks, RuntimeConfig, Sync
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
@@ -13,7 +14,6 @@ from airflow_pipelines.engine.storage.checkpoint_retention import Retention
 from airflow_pipelines.engine.storage.sync import DEFAULT_PULL_INTERVAL_S, DEFAULT_REGION, SyncConfig
 from airflow_pipelines.host.state.clock import ClockOptions
 from airflow_pipelines.program.streams import StreamRun
-from airflow_pipelines.references import NO_REFERENCES, References
 
 MEGABYTE = 1_000_000
 SHORTEST_INTERVAL_S = 1.0

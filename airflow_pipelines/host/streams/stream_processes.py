@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from airflow_pipelines.common.references import References, ReferenceWithoutValueError
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.stream_files import write_stream_files
 from airflow_pipelines.program.streams import StreamProgram
-from airflow_pipelines.references import References, ReferenceWithoutValueError
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import ProcessSettings
 from airflow_pipelines.streams.python_environment.environment import make_environment

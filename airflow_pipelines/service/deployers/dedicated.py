@@ -10,13 +10,13 @@ from uuid import UUID
 
 from uuid6 import uuid7
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.contract.runtime_config import RuntimeConfig, SparkSettings
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
-from airflow_pipelines.settings import Settings
 
 KIND = "dedicated"
 EXIT_GRACE_S = 10.0

@@ -14,10 +14,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from uuid6 import uuid7
 
+from airflow_pipelines.common.private_files import make_private_folder
+from airflow_pipelines.common.settings import PREFIX, Settings
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import HostRecord, HostRow, Registry
 from airflow_pipelines.contract.store_address import hand_over
-from airflow_pipelines.private_files import make_private_folder
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import (
     SubmitError,
@@ -28,7 +29,6 @@ from airflow_pipelines.service.deployers.base import (
     merged_conf,
 )
 from airflow_pipelines.service.housekeeping import Housekeeping, spark_folder
-from airflow_pipelines.settings import PREFIX, Settings
 
 HOST_SCRIPT = Path(__file__).resolve().parents[2] / "host" / "submit.py"
 """The Python file that spark-submit runs."""

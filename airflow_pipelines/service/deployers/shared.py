@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import SHARED, HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable, problem_of, raise_for_problem
-from airflow_pipelines.settings import Settings
 
 START_LIMIT_S = 300.0
 """A host that is not up after this long hangs; it is ended, and whoever waits for it is told."""

@@ -9,9 +9,9 @@ import sys
 import threading
 from pathlib import Path
 
-from airflow_pipelines.class_archive import java_options
-from airflow_pipelines.pins import SetupError, check_spark_packages, find_java
-from airflow_pipelines.private_files import OUTPUT_UMASK, PRIVATE_UMASK, current_umask, make_private_folder, private_opener
+from airflow_pipelines.common.class_archive import java_options
+from airflow_pipelines.common.pins import SetupError, check_spark_packages, find_java
+from airflow_pipelines.common.private_files import OUTPUT_UMASK, PRIVATE_UMASK, current_umask, make_private_folder, private_opener
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, merged_conf
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from airflow_pipelines.common.secret_files import OWN, SecretError, SecretFiles
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.secret_files import OWN, SecretError, SecretFiles
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.parameters import Body

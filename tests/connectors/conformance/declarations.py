@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from airflow_pipelines.common.references import References
 from airflow_pipelines.connectors.definition import ConnectorDefinition, Guarantee, InputDefinition
 from airflow_pipelines.connectors.registry import find_connector
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector
-from airflow_pipelines.references import References
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError, UnknownOptionError
 from airflow_pipelines.rows.schema import RelationSchema
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.common.references import NO_REFERENCES, References
 from airflow_pipelines.connectors.base import (
     ChunkInTransaction,
     ConnectorFailure,
@@ -30,7 +31,6 @@ from airflow_pipelines.host.inputs.inputs import InputEndpoint
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.relations import Table
-from airflow_pipelines.references import NO_REFERENCES, References
 from airflow_pipelines.rows.changes import OP, Op
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.conformance.declarations import check_definition, check_references, check_refusals, definition_of

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from airflow_pipelines.common.references import NO_REFERENCES, References
 from airflow_pipelines.connectors.base import CommitsSteps, OutputTransport, Rewindable, TransientConnectorFailure
 from airflow_pipelines.connectors.definition import Delivery, Guarantee, OutputDefinition, PipelineReference
 from airflow_pipelines.connectors.left_out import LeftOutRows
@@ -27,7 +28,6 @@ from airflow_pipelines.host.outputs.queued_sink import QueuedSink
 from airflow_pipelines.host.outputs.sinks import ResumedOutput
 from airflow_pipelines.host.outputs.step_changes import StepChanges
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES, References
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from tests.connectors.conformance.declarations import check_definition, check_references, check_refusals, definition_of
 from tests.connectors.odd_texts import texts

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport, Lagging
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.connectors.transports.files import file_set_input, readers, store
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.relations import GRADES, col, relation
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.declarations import delivery_of
 from airflow_pipelines.connectors.definition import Delivery, PipelineReference
@@ -22,7 +23,6 @@ from airflow_pipelines.connectors.transports.files.line_output import FileOutput
 from airflow_pipelines.connectors.transports.files.manifest import Manifest
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from tests.connectors.relations import col, relation
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import ConnectorFailure, TransientConnectorFailure
 from airflow_pipelines.connectors.common_options import OnError
 from airflow_pipelines.connectors.definition import PipelineReference
@@ -22,7 +23,6 @@ from airflow_pipelines.connectors.transports import http_output
 from airflow_pipelines.connectors.transports.http_output import HttpOutput
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from tests.connectors.transports.delta_table.tables import PEOPLE, changes
 

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.connectors.transports.s3_input import S3InputOptions
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from tests.connectors.relations import GRADES
 from tests.fixtures.s3 import Bucket
 

@@ -11,11 +11,11 @@ import pytest
 import tenacity
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+from airflow_pipelines.common.secret_files import SecretFiles
 from airflow_pipelines.datastream.common.time import Instant
 from airflow_pipelines.datastream.common.typeinfo import Types
 from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from airflow_pipelines.datastream.connectors.jdbc_writer import database_url
-from airflow_pipelines.secret_files import SecretFiles
 from airflow_pipelines.streams import references
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.errors import StreamProgramError

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from uuid6 import uuid7
 
-from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import CheckpointCondition, Observation, Outcome, SyncCondition
 from airflow_pipelines.hooks.conditions.checkpoint import time_of
+from airflow_pipelines.sdk.errors import PipelineAPIError
 from tests.hooks.conditions.polls import descriptor, seen
 
 OLD, NEW = (str(UUID(int=uuid7().int)) for _ in range(2))

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError
 from airflow_pipelines.hooks.conditions import (
     ApprovalCondition,
     CheckpointCondition,
@@ -24,6 +23,7 @@ from airflow_pipelines.hooks.conditions import (
     ViewCondition,
     is_transient,
 )
+from airflow_pipelines.sdk.errors import PipelineAPIError, PipelineConnectionError
 from tests.hooks.conditions.polls import seen
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import (
     CheckpointCopiedCondition,
     CheckpointTakenCondition,
@@ -16,6 +15,7 @@ from airflow_pipelines.hooks.conditions import (
     StorageClearedCondition,
     TransactionEndedCondition,
 )
+from airflow_pipelines.sdk.errors import PipelineAPIError
 from tests.hooks.conditions.polls import descriptor, seen
 
 TAKEN = CheckpointTakenCondition(4, "i")

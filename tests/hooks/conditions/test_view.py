@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.hooks.conditions import Outcome, ViewCondition
+from airflow_pipelines.sdk.errors import PipelineAPIError
 from tests.hooks.conditions.polls import seen
 
 

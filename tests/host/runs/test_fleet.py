@@ -14,12 +14,13 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
+from airflow_pipelines.common.database import DatabaseFile, open_database
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
-from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.host import main
 from airflow_pipelines.host.api.app import create_app
 from airflow_pipelines.host.process.server import DataPlane
@@ -27,7 +28,6 @@ from airflow_pipelines.host.runs import fleet as fleet_module
 from airflow_pipelines.host.runs.fleet import Fleet
 from airflow_pipelines.host.runs.spark_health import SparkHealth
 from airflow_pipelines.program.sources import ProgramSource
-from airflow_pipelines.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.common.references import ReferenceWithoutValueError
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.host.state.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.program.streams import StreamRun
-from airflow_pipelines.references import ReferenceWithoutValueError
 
 
 def options_of(stored: dict[str, Any]) -> RuntimeOptions:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.host.state.pipeline_log import PipelineLog
 from airflow_pipelines.host.streams.stream_processes import FILES, StreamProcesses
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.streams import StreamProgram
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.python_environment.needs import PythonEnvironmentError
 from airflow_pipelines.streams.worker.client import ProgramFailedError

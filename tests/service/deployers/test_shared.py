@@ -16,13 +16,13 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 from uuid6 import uuid7
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.deployers.submit import LocalSubmitter
-from airflow_pipelines.settings import Settings
 
 pytestmark = pytest.mark.core
 

@@ -14,19 +14,19 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from airflow_pipelines import class_archive
+from airflow_pipelines.common import class_archive
+from airflow_pipelines.common.database import open_database
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import Base, Registry
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.contract.store_address import database_url
-from airflow_pipelines.database import open_database
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, merged_conf
 from airflow_pipelines.service.deployers.dedicated import SparkProperties, spark_properties
 from airflow_pipelines.service.deployers.launch import HOST_SCRIPT, Launcher
 from airflow_pipelines.service.deployers.submit import LocalSubmitter, spark_home, submit_command, submit_environment
 from airflow_pipelines.service.housekeeping import Housekeeping
-from airflow_pipelines.settings import Settings
 
 HOST = UUID(int=5)
 PARTITIONS = {"spark.sql.shuffle.partitions": "8"}

@@ -17,12 +17,12 @@ from starlette.routing import Route
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from airflow_pipelines.common.settings import Settings
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.serving import bounds, http_server
 from airflow_pipelines.serving.http_server import server_config
-from airflow_pipelines.settings import Settings
 from tests.fixtures.serving import serving
 from tests.service.test_proxy import running_on
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from airflow_pipelines.common.private_files import make_output_file
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.left_out import LeftOutRows, records_that_fit
 from airflow_pipelines.connectors.transports.step_ends import StepEnds
 from airflow_pipelines.engine.storage.fence import Fence
-from airflow_pipelines.private_files import make_output_file
 from airflow_pipelines.rows.formats.csv import CsvOptions
 from airflow_pipelines.rows.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.rows.formats.json import JsonOptions

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.opening import open_input, open_output
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.changes import OP
 from airflow_pipelines.rows.schema import RelationSchema
 from tests.connectors.contexts import PIPELINE

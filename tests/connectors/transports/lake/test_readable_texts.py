@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import ConnectorFailure, OutputTransport
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.common_options import OnError
@@ -24,7 +25,6 @@ from airflow_pipelines.connectors.transports.lake.readable_texts import (
     drop_unreadable_deletes,
 )
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.zsets import WEIGHT
 from tests.connectors.odd_texts import texts
 from tests.connectors.transports.delta_table import tables as delta

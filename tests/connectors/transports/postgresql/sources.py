@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import InputChunk, InputTransport
 from airflow_pipelines.connectors.definition import PipelineReference
 from airflow_pipelines.connectors.opening import open_input
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.schema import RelationSchema
 
 PIPELINE = PipelineReference("0190-1", "p")

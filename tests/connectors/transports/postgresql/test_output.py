@@ -14,6 +14,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from airflow_pipelines.common.references import NO_REFERENCES
 from airflow_pipelines.connectors.base import CommitsSteps, ConnectorFailure, OutputTransport, TransientConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.common_options import OnError
@@ -22,7 +23,6 @@ from airflow_pipelines.connectors.opening import open_output
 from airflow_pipelines.connectors.validation import validate
 from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.rows.formats import variant
 from airflow_pipelines.rows.formats.option_errors import InvalidOptionError
 from airflow_pipelines.rows.schema import RelationSchema

@@ -1,1 +1,0 @@
-"""The parts of :class:`airflow_pipelines.pipeline.Pipeline`, one concern each."""

@@ -1,0 +1,181 @@
+"""What ``${conn:CONN_ID.FIELD}`` stands for: a field of an Airflow connection, as Airflow has it when it is asked."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from airflow_pipelines.common.secret_files import SecretError, SecretFiles
+
+FIELDS: Final = ("host", "port", "login", "password", "schema", "conn_type", "uri")
+"""The fields of every connection; what is in its extras is ``extra.NAME``."""
+_FIELD: Final = re.compile(rf"(?P<id>[^${{}}]+?)\.(?P<field>{'|'.join(FIELDS)}|extra\.(?P<extra>[^${{}}]+))")
+FRESH_S: Final = 30.0
+"""For how long Airflow is not asked again: a text may name several fields of a connection."""
+ASK_S: Final = 60.0
+"""How long Airflow may take to answer."""
+_MARK: Final = "airflow-pipelines-connection:"
+_ASKING: Final = f"""
+import json, sys
+from airflow.sdk import Connection
+try:
+    found = Connection.get(sys.argv[1])
+    answer = {{name: getattr(found, name) for name in ("host", "port", "login", "password", "schema", "conn_type")}}
+    answer["uri"] = found.get_uri()
+    answer.update({{"extra." + name: value for name, value in found.extra_dejson.items()}})
+except Exception as error:
+    # Only its kind: the message of a secrets backend may quote what it read.
+    answer = {{"failed": type(error).__name__}}
+print()
+print("{_MARK}" + json.dumps(answer, default=lambda value: None))
+"""
+_VARIABLES: Final = ("AIRFLOW_HOME", "AIRFLOW_CONFIG", "AIRFLOW__", "AIRFLOW_CONN_")
+
+
+class ConnectionProblem(LookupError):
+    """A field of a connection cannot be had; the message says why, and never has a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionField:
+    """A field of a connection.
+
+    :param conn_id: the connection
+    :param field: one of :data:`FIELDS`, or ``extra``
+    :param extra: the name within the extras
+    """
+
+    conn_id: str
+    field: str
+    extra: str | None = None
+
+    @property
+    def name(self) -> str:
+        """How it is written after the connection's id."""
+        return self.field if self.extra is None else f"extra.{self.extra}"
+
+    @classmethod
+    def of(cls, text: str) -> ConnectionField:
+        """Read ``CONN_ID.FIELD``.
+
+        :raises ConnectionProblem: when it is nothing of that form
+        """
+        found = _FIELD.fullmatch(text)
+        if found is None:
+            known = ", ".join(FIELDS)
+            raise ConnectionProblem(f"write ${{conn:CONN_ID.FIELD}}, with one of the fields {known}, or extra.NAME")
+        return cls(found["id"], "extra" if found["extra"] else found["field"], found["extra"])
+
+
+class AirflowRefusal(Exception):
+    """Airflow does not give a connection; the message has no value of it."""
+
+
+class AirflowConnections:
+    """Reads connections from the secrets that a task has handed over, else from Airflow where it is installed and configured."""
+
+    def __init__(
+        self, allowed: Sequence[str], secrets: SecretFiles | None = None, ask: Callable[[str], Mapping[str, str]] | None = None
+    ) -> None:
+        """Ask nobody yet.
+
+        :param allowed: the ids that connectors may name, in which ``*`` stands for any letters
+        :param secrets: what tasks have handed over
+        :param ask: gives the fields of a connection; None for :func:`ask_airflow`
+        """
+        self._ask = ask or ask_airflow
+        self._answers: dict[str, tuple[float, Mapping[str, str]]] = {}
+        self._lock = threading.Lock()
+        self._allowed = tuple(allowed)
+        self._secrets = secrets
+
+    def value(self, text: str) -> str:
+        """What a field of a connection has.
+
+        :param text: ``CONN_ID.FIELD``
+        :raises ConnectionProblem: when there is no such connection or field here
+        """
+        wanted = ConnectionField.of(text)
+        if not any(fnmatchcase(wanted.conn_id, pattern) for pattern in self._allowed):
+            raise ConnectionProblem(
+                f"connectors may not read the connection {wanted.conn_id!r} here; the setting connector_connections of the service "
+                "says which they may"
+            )
+        handed_over = self._handed_over(wanted)
+        return self._of_airflow(wanted) if handed_over is None else handed_over
+
+    def _handed_over(self, wanted: ConnectionField) -> str | None:
+        if self._secrets is None:
+            return None
+        try:
+            return self._secrets.read(f"airflow/{wanted.conn_id}/{wanted.extra or wanted.field}")
+        except SecretError:
+            # It was not handed over; Airflow may have it.
+            return None
+
+    def _of_airflow(self, wanted: ConnectionField) -> str:
+        hand_over = f"have the task that deploys the pipeline hand the connection over (secret_conn_ids=[{wanted.conn_id!r}])"
+        if not _is_configured():
+            raise ConnectionProblem(
+                f"Airflow is not installed and configured where the pipeline runs; {hand_over}, or give the host AIRFLOW_HOME or "
+                f"AIRFLOW_CONN_{wanted.conn_id.upper()}"
+            )
+        try:
+            fields = self._known(wanted.conn_id)
+        except AirflowRefusal as error:
+            raise ConnectionProblem(
+                f"Airflow gives no connection {wanted.conn_id!r} here ({error}); make it, or {hand_over}"
+            ) from None
+        value = fields.get(wanted.name)
+        if value is None:
+            raise ConnectionProblem(f"the connection {wanted.conn_id!r} has no {wanted.name}")
+        return value
+
+    def _known(self, conn_id: str) -> Mapping[str, str]:
+        """The fields of a connection, asked for at most once in :data:`FRESH_S` seconds."""
+        with self._lock:
+            asked, fields = self._answers.get(conn_id, (-math.inf, {}))
+            if time.monotonic() - asked > FRESH_S:
+                fields = self._ask(conn_id)
+                self._answers[conn_id] = (time.monotonic(), fields)
+            return fields
+
+
+def ask_airflow(conn_id: str) -> dict[str, str]:
+    """The fields of a connection that have a value.
+
+    A process of its own is asked: Airflow sets up logging and database models for all of the process that imports it.
+
+    :param conn_id: the connection
+    :raises AirflowRefusal: when Airflow does not give it
+    """
+    command = [sys.executable, "-c", _ASKING, conn_id]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=ASK_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise AirflowRefusal(f"it has not answered for {ASK_S:g} s") from None
+    answers = [line.removeprefix(_MARK) for line in asked.stdout.splitlines() if line.startswith(_MARK)]
+    if not answers:
+        raise AirflowRefusal(f"its process ended with exit code {asked.returncode}")
+    answer: dict[str, Any] = json.loads(answers[-1])
+    if "failed" in answer:
+        raise AirflowRefusal(answer["failed"])
+    return {name: str(value) for name, value in answer.items() if isinstance(value, str | int | float) and str(value) != ""}
+
+
+def _is_configured() -> bool:
+    """Whether Airflow is installed here and was set up: importing it where it was not would make a folder for it."""
+    set_up = any(name.startswith(_VARIABLES) for name in os.environ) or (Path.home() / "airflow" / "airflow.cfg").is_file()
+    return set_up and importlib.util.find_spec("airflow") is not None

@@ -1,0 +1,564 @@
+"""Clients of the pipeline service: one REST contract, over the network or in-process.
+
+Nothing is connected and no service is made before the first request, so building a client costs nothing where DAGs are parsed.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self
+
+import httpx
+import tenacity
+
+from airflow_pipelines.common.settings import PREFIX, Settings
+from airflow_pipelines.sdk.errors import PipelineAPIError
+from airflow_pipelines.sdk.outages import Patience
+from airflow_pipelines.sdk.query_rows import QueryRows, query_request
+from airflow_pipelines.sdk.service_requests import ServiceRequests
+from airflow_pipelines.sdk.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
+from airflow_pipelines.sdk.wire import (
+    Payload,
+    api_error,
+    async_lines_of,
+    is_retryable,
+    parse,
+    path_of,
+    retry_options,
+    transport_error,
+    wire_params,
+)
+
+DEFAULT_TIMEOUT_S = 120.0
+CONNECT_TIMEOUT_S = 10.0
+Verify = bool | str | ssl.SSLContext
+_KEPT_OPEN = 8
+"""Connections that wait for their next request. Each request looks through all of them, so that many cost more than they save."""
+_KEPT_OPEN_S = 30.0
+"""Longer than most intervals between two looks, so that these need no new connection where the service agrees."""
+_EMBEDDED_URL = "http://localhost"
+_USER_AGENT = "airflow-pipelines-sdk/v1"
+
+
+def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """A context that verifies certificates; a client may be given one that was made before.
+
+    :param ca_file: path of a CA bundle; None for the one that comes with the HTTP library
+    :raises ValueError: it cannot be read, or has no certificate
+    """
+    if ca_file is None:
+        return httpx.create_ssl_context()
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise ValueError(f"the CA file {ca_file} cannot be used: {error}") from error
+
+
+class _Endpoint:
+    """Where a client's requests go, and with what: shared by the synchronous and the asynchronous client."""
+
+    def __init__(
+        self,
+        url: str | None,
+        api_key: str | None,
+        home: str | os.PathLike[str] | None,
+        deployer: str | None,
+        deployers: Any,
+        app: ASGIApp | None,
+    ) -> None:
+        if url is not None and (home is not None or app is not None):
+            raise ValueError("give either a url or a home: a service reached by url has its own home")
+        if url is None and home is None and app is None:
+            url = os.environ.get(f"{PREFIX}URL") or None
+        self.url = url.rstrip("/") if url is not None else None
+        if self.url is not None and self.url.endswith("/v0"):
+            self.url = self.url.removesuffix("/v0")
+        self.api_key = api_key or os.environ.get(f"{PREFIX}API_KEY") or None
+        self._deployers = deployers
+        self._app = app
+        # The caller of an embedded service has the store itself, so a key would guard nothing.
+        overrides: dict[str, Any] = {"api_keys": ()}
+        if deployer is not None:
+            overrides["deployer"] = deployer
+        self._settings = None if self.url is not None or app is not None else Settings.load(home, **overrides)
+
+    @property
+    def base_url(self) -> str:
+        return self.url or _EMBEDDED_URL
+
+    @property
+    def headers(self) -> dict[str, str]:
+        headers = {"User-Agent": _USER_AGENT}
+        if self.api_key:
+            headers["Authorization"] = f"Bearer {self.api_key}"
+        return headers
+
+    def local_app(self) -> LocalApp:
+        """The embedded service of this process for this endpoint."""
+        if self._app is not None:
+            app = self._app
+            return local_app(("app", id(app)), lambda: app)
+        settings, deployers = self._settings, self._deployers
+        if settings is None:
+            raise RuntimeError("an endpoint with a url has no embedded service")
+
+        def make() -> ASGIApp:
+            # Imported here, so that a client of a remote service never loads the service's code.
+            from airflow_pipelines.contract.http_status import http_status
+            from airflow_pipelines.contract.problems import Problem
+            from airflow_pipelines.service.app import create_embedded_app
+
+            try:
+                return create_embedded_app(settings, deployers)
+            except Problem as problem:
+                # A store that cannot be used: over the network it would have come as an answer.
+                raise PipelineAPIError(http_status(problem.code), problem.code.value, problem.message, problem.details) from problem
+
+        return local_app((settings, deployers), make)
+
+    def __repr__(self) -> str:
+        if self.url is not None:
+            return f"url={self.url!r}"
+        return f"home={str(self._settings.home)!r}" if self._settings is not None else "app=<ASGI app>"
+
+
+class _ClientBase:
+    """What both clients know: the endpoint, the limits, and how to describe themselves without the key."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        deployer: str | None = None,
+        deployers: Any = None,
+        app: ASGIApp | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        outage_budget_s: float | None = None,
+        verify: Verify = True,
+    ) -> None:
+        self._endpoint = _Endpoint(url, api_key, home, deployer, deployers, app)
+        self.timeout_s = timeout_s
+        self.connect_timeout_s = connect_timeout_s
+        self.outage_budget_s = outage_budget_s
+        self._verify = verify
+        self._reached = False
+        """Whether a request came through before; only then is a refused connection worth a retry (a service that restarts)."""
+
+    @property
+    def url(self) -> str | None:
+        """The service's base URL; None when it runs in this process."""
+        return self._endpoint.url
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the service runs in this process."""
+        return self._endpoint.url is None
+
+    def _timeout(self, seconds: float | None) -> httpx.Timeout:
+        limit = self.timeout_s if seconds is None else seconds
+        return httpx.Timeout(limit, connect=min(limit, self.connect_timeout_s))
+
+    def _limit_of_parts(self, read_timeout_s: float | None) -> httpx.Timeout:
+        return httpx.Timeout(self.timeout_s, connect=self.connect_timeout_s, read=read_timeout_s)
+
+    def _worth_retrying(self, error: BaseException) -> bool:
+        # What never answered is at another address, or has a store that cannot be used; waiting does not help that.
+        return is_retryable(error) and self._reached
+
+    def _patience(self, outage_budget_s: float | None, repeatable: bool) -> Patience | None:
+        """How a request is to be tried again, where an outage is to be waited for."""
+        budget_s = self.outage_budget_s if outage_budget_s is None else outage_budget_s
+        return Patience(budget_s, repeatable, repr(self._endpoint)) if budget_s else None
+
+    def _tls(self) -> bool | ssl.SSLContext:
+        """What httpx is to verify certificates with; making a context takes tens of milliseconds, which HTTP without TLS saves."""
+        if self._endpoint.url is None or self._endpoint.url.startswith("http://"):
+            return False
+        return tls_context(self._verify) if isinstance(self._verify, str) else self._verify
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._endpoint!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a client holds a key and connections and cannot be pickled; make a new one where it is needed")
+
+
+class PipelineClient(_ClientBase, ServiceRequests):
+    """A client of the pipeline service. Thread-safe, and usable in forked children.
+
+    With a ``url`` (or ``AIRFLOW_PIPELINES_URL``) it talks to ``airflow-pipelines serve``. Without, the same service runs inside
+    this process over the store in ``home`` (default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``): nothing to
+    start, nothing to leave running but the Spark host that pipelines run in.
+
+    :param url: base URL of a service, such as ``http://pipelines:8080``
+    :param api_key: sent as a bearer token; default ``AIRFLOW_PIPELINES_API_KEY``. Never shown.
+    :param home: folder of the embedded service's store. Not together with ``url``; takes precedence over ``AIRFLOW_PIPELINES_URL``.
+    :param deployer: how the embedded service runs pipelines: ``shared`` or ``dedicated`` (default: the settings')
+    :param deployers: the embedded service's deployers, for callers that submit Spark applications their own way
+    :param app: an ASGI app to call in-process instead of one made for ``home``
+    :param timeout_s: seconds to wait for an answer, or for the next part of one
+    :param connect_timeout_s: seconds to wait for a connection
+    :param outage_budget_s: seconds for which requests are made again while the service is away: all as long as no connection is
+        made, and those that may be repeated also when it broke. None: the latter only, three more times, and only once the
+        service has answered.
+    :param verify: whether to verify TLS certificates, or the path of a CA bundle, or a context made before
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        deployer: str | None = None,
+        deployers: Any = None,
+        app: ASGIApp | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        outage_budget_s: float | None = None,
+        verify: Verify = True,
+    ) -> None:
+        super().__init__(
+            url,
+            api_key,
+            home=home,
+            deployer=deployer,
+            deployers=deployers,
+            app=app,
+            timeout_s=timeout_s,
+            connect_timeout_s=connect_timeout_s,
+            outage_budget_s=outage_budget_s,
+            verify=verify,
+        )
+        self._lock = threading.Lock()
+        self._http: tuple[int, httpx.Client] | None = None
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        idempotent: bool | None = None,
+        outage_budget_s: float | None = None,
+    ) -> Any:
+        """See :meth:`ServiceRequests.request`."""
+        payload = Payload(method, json, content, headers)
+
+        def once() -> Any:
+            return self._send(method, path, params, payload, timeout_s)
+
+        repeatable = method == "GET" if idempotent is None else idempotent
+        patience = self._patience(outage_budget_s, repeatable)
+        if patience is not None:
+            answer = tenacity.Retrying(**patience.options())(once)
+            patience.succeeded()
+            return answer
+        if not repeatable or outage_budget_s == 0:
+            return once()
+        options = retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
+        return tenacity.Retrying(**options)(once)
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        read_timeout_s: float | None = None,
+    ) -> Iterator[httpx.Response]:
+        """Make one call and read its answer as it comes. Leaving the context closes the answer and cancels the call.
+
+        :param method: HTTP method
+        :param path: as for :meth:`request`
+        :param params: as for :meth:`request`
+        :param json: as for :meth:`request`
+        :param read_timeout_s: seconds to wait for each part of the answer; None waits without limit
+        :returns: the response, its status already checked and its body not read
+        :raises PipelineAPIError: when the service answers with an error
+        :raises PipelineConnectionError: when the service cannot be reached or the answer breaks off
+        :raises PipelineTimeoutError: when the next part does not come in time
+        """
+        payload = Payload(method, json, None, None)
+        limit = self._limit_of_parts(read_timeout_s)
+        with self._translating(method, path):
+            request = self._client().build_request(
+                method, path, params=wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
+            )
+            response = self._client().send(request, stream=True)
+            try:
+                self._reached = True
+                if response.status_code >= 400:
+                    response.read()
+                    raise api_error(response)
+                yield response
+            finally:
+                response.close()
+
+    def close(self) -> None:
+        """Close the connections. The client may be used again; an embedded service keeps running for the process."""
+        with self._lock:
+            http, self._http = self._http, None
+        if http is not None and http[0] == os.getpid():
+            http[1].close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _client(self) -> httpx.Client:
+        """The httpx client of this process: sockets must not be shared with a forked child."""
+        pid = os.getpid()
+        http = self._http
+        if http is None or http[0] != pid:
+            transport = LocalTransport(self._endpoint.local_app) if self.is_embedded else None
+            client = httpx.Client(
+                base_url=self._endpoint.base_url,
+                headers=self._endpoint.headers,
+                transport=transport,
+                verify=self._tls(),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+                follow_redirects=False,
+            )
+            self._http = http = (pid, client)
+        return http[1]
+
+    def _send(self, method: str, path: str, params: Mapping[str, Any] | None, payload: Payload, timeout_s: float | None) -> Any:
+        with self._translating(method, path):
+            response = self._client().request(
+                method,
+                path,
+                params=wire_params(params),
+                content=payload.content,
+                headers=payload.headers,
+                timeout=self._timeout(timeout_s),
+            )
+        self._reached = True
+        if response.status_code >= 400:
+            raise api_error(response)
+        return parse(response)
+
+    @contextmanager
+    def _translating(self, method: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TransportError as error:
+            raise transport_error(error, method, path, repr(self._endpoint)) from error
+
+
+class AsyncPipelineClient(_ClientBase):
+    """The asynchronous client, for Airflow triggers and other event loops. Bound to the loop it is first used in.
+
+    :param url: as for :class:`PipelineClient`, and so are all other arguments
+    :param api_key: see there
+    :param home: see there
+    :param deployer: see there
+    :param deployers: see there
+    :param app: see there
+    :param timeout_s: see there
+    :param connect_timeout_s: see there
+    :param outage_budget_s: see there
+    :param verify: see there
+    """
+
+    _http: httpx.AsyncClient | None = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | str | None = None,
+        timeout_s: float | None = None,
+        idempotent: bool | None = None,
+        outage_budget_s: float | None = None,
+    ) -> Any:
+        """Make one call of the contract, as :meth:`PipelineClient.request` does.
+
+        :param method: HTTP method
+        :param path: path with percent-encoded parts
+        :param params: query parameters; None values are left out
+        :param json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
+        :param content: body as is, instead of ``json``
+        :param timeout_s: seconds to wait for the answer; default the client's
+        :param idempotent: whether the call may be repeated when the service is busy or away. Default: GETs are.
+        :param outage_budget_s: seconds for which to try again while the service is away; default the client's, 0 for one try
+        :returns: as :meth:`PipelineClient.request`
+        :raises PipelineAPIError: when the service answers with an error
+        :raises PipelineConnectionError: when the service cannot be reached
+        :raises PipelineTimeoutError: when it does not answer in time
+        """
+        payload = Payload(method, json, content, None)
+
+        async def once() -> Any:
+            try:
+                response = await self._client().request(
+                    method,
+                    path,
+                    params=wire_params(params),
+                    content=payload.content,
+                    headers=payload.headers,
+                    timeout=self._timeout(timeout_s),
+                )
+            except httpx.TransportError as error:
+                raise transport_error(error, method, path, repr(self._endpoint)) from error
+            self._reached = True
+            if response.status_code >= 400:
+                raise api_error(response)
+            return parse(response)
+
+        repeatable = method == "GET" if idempotent is None else idempotent
+        patience = self._patience(outage_budget_s, repeatable)
+        if patience is not None:
+            answer: Any = await tenacity.AsyncRetrying(**patience.options())(once)
+            patience.succeeded()
+            return answer
+        if not repeatable or outage_budget_s == 0:
+            return await once()
+        options = retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
+        return await tenacity.AsyncRetrying(**options)(once)
+
+    async def get(self, path: str, **options: Any) -> Any:
+        """GET ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
+        return await self.request("GET", path, **options)
+
+    async def post(self, path: str, **options: Any) -> Any:
+        """POST to ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
+        return await self.request("POST", path, **options)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        read_timeout_s: float | None = None,
+    ) -> AsyncIterator[httpx.Response]:
+        """Make one call and read its answer as it comes, as :meth:`PipelineClient.stream` does.
+
+        :param method: HTTP method
+        :param path: path with percent-encoded parts
+        :param params: query parameters; None values are left out
+        :param json: a body, as JSON
+        :param read_timeout_s: seconds to wait for each part of the answer; None waits without limit
+        :returns: the response, its status already checked and its body not read
+        :raises PipelineAPIError: when the service answers with an error
+        :raises PipelineConnectionError: when the service cannot be reached or the answer breaks off
+        :raises PipelineTimeoutError: when the next part does not come in time
+        """
+        payload = Payload(method, json, None, None)
+        limit = self._limit_of_parts(read_timeout_s)
+        client = self._client()
+        try:
+            async with client.stream(
+                method, path, params=wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
+            ) as response:
+                if response.status_code >= 400:
+                    await response.aread()
+                    raise api_error(response)
+                yield response
+        except httpx.TransportError as error:
+            raise transport_error(error, method, path, repr(self._endpoint)) from error
+
+    async def pipeline(self, name: str) -> dict[str, Any]:
+        """A pipeline's descriptor with its status fields.
+
+        :param name: name of the pipeline
+        :returns: the wire object of selector ``status``
+        :raises PipelineAPIError: with code ``UnknownPipelineName`` when there is none
+        """
+        descriptor: dict[str, Any] = await self.get(path_of("pipelines", name), params={"selector": "status"}, idempotent=False)
+        return descriptor
+
+    async def stats(self, name: str) -> dict[str, Any]:
+        """A pipeline's statistics.
+
+        :param name: name of the pipeline
+        :returns: the wire object
+        :raises PipelineAPIError: when there is no such pipeline, or it does not run
+        """
+        stats: dict[str, Any] = await self.get(path_of("pipelines", name, "stats"), idempotent=False)
+        return stats
+
+    async def completion_status(self, name: str, token: str, *, checkpoint: bool = False) -> dict[str, Any]:
+        """What became of a completion token: ``{"status": "complete" | "inprogress", "step": ..., "durable": ...}``.
+
+        :param name: the pipeline's name
+        :param token: the token
+        :param checkpoint: whether it is to be complete only when durable, with a checkpoint where that is needed
+        :raises PipelineAPIError: when the token is none of the pipeline's, or the pipeline does not run
+        """
+        params = {"token": token, "checkpoint": True if checkpoint else None}
+        answer: dict[str, Any] = await self.get(path_of("pipelines", name, "completion_status"), params=params, idempotent=False)
+        return answer
+
+    async def query(self, name: str, query: str, limit: int) -> list[Mapping[str, Any]]:
+        """The first rows of an ad-hoc query, as :meth:`Pipeline.query` gives them.
+
+        :param name: name of the pipeline
+        :param query: a SELECT
+        :param limit: how many rows at most
+        :raises PipelineAPIError: when the pipeline is neither running nor paused, or the query is invalid or fails
+        """
+        found: list[Mapping[str, Any]] = []
+        method, options = query_request(name, query, "json")
+        async with self.stream(method, path_of("pipelines", name, "query"), **options) as response:
+            rows = QueryRows(response)
+            async for line in async_lines_of(response):
+                row = rows.row(line)
+                if row is not None:
+                    found.append(row)
+                if len(found) >= limit:
+                    break
+        return found
+
+    async def close(self) -> None:
+        """Close the connections."""
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._http is None:
+            local: Callable[[], LocalApp] = self._endpoint.local_app
+            self._http = httpx.AsyncClient(
+                base_url=self._endpoint.base_url,
+                headers=self._endpoint.headers,
+                transport=AsyncLocalTransport(local) if self.is_embedded else None,
+                verify=self._tls(),
+                limits=httpx.Limits(max_connections=100, max_keepalive_connections=_KEPT_OPEN, keepalive_expiry=_KEPT_OPEN_S),
+            )
+        return self._http

@@ -1,0 +1,76 @@
+"""What another program would change, found out before it takes the place of the one that a pipeline has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_pipelines.contract.descriptors import PendingChange
+from airflow_pipelines.sdk.pipelines.base import PipelineBase
+from airflow_pipelines.sdk.stream_collecting import StreamProgramArguments, StreamProgramSource
+
+
+class PipelineProgramChanges(PipelineBase):
+    """Comparing programs."""
+
+    def diff(
+        self,
+        program_code: str | None = None,
+        runtime_version: str | None = None,
+        *,
+        sql: str | None = None,
+        stream_program: StreamProgramSource | None = None,
+        stream_files: Sequence[str | os.PathLike[str]] = (),
+        stream_arguments: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """The difference between the configured program and another one. Changes nothing, whatever state the pipeline is in.
+
+        :param program_code: the other program, by the name that the contract has for it here; only one of the two
+        :param runtime_version: the version to compile it with; None for the service's, which is the only one that there is
+        :param sql: the other program, as for :meth:`modify`; None for the configured one
+        :param stream_program: its stream program, as for :meth:`modify`; None for the configured one
+        :param stream_files: other files of the stream program
+        :param stream_arguments: its command line; None for the configured one
+        :returns: ``program_diff`` with lists of added, modified and removed tables, views and operators of a stream program, and
+            such lists of connectors: the same that the pipeline would show when it awaits approval
+        :raises PipelineAPIError: when the other program does not compile (``InvalidNewProgramSql``), cannot go on from what the
+            configured one leaves (``BootstrapNotAllowed``), or the configured one is not compiled (``ProgramNotCompiled``)
+        :raises ValueError: both names of the other program are given
+        """
+        if sql is not None and program_code is not None:
+            raise ValueError("sql and program_code are two names of one argument: give one of them")
+        fields = {"program_code": program_code if sql is None else sql, "runtime_version": runtime_version}
+        body: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        body |= StreamProgramArguments.collect(stream_program, stream_files, stream_arguments).to_wire()
+        answer: dict[str, Any] = self.client.post(self._path("diff"), json=body, idempotent=True)
+        return answer
+
+    def plan(
+        self,
+        sql: str | None = None,
+        *,
+        udf_python: str | None = None,
+        stream_program: StreamProgramSource | None = None,
+        stream_files: Sequence[str | os.PathLike[str]] = (),
+        stream_arguments: Sequence[str] | None = None,
+    ) -> PendingChange:
+        """What it would mean for the running pipeline to go on with another program. The pipeline is neither stopped nor held up.
+
+        Give the ``programs`` of what is returned to :meth:`approve` to approve exactly this change later.
+
+        :param sql: the other program; None for the one that runs
+        :param udf_python: its Python module; None for that of the one that runs
+        :param stream_program: its stream program, as for :meth:`modify`; None for the one that runs
+        :param stream_files: other files of the stream program
+        :param stream_arguments: its command line; None for that of the one that runs
+        :returns: the difference, and for each relation that differs both declarations; the views that would be evaluated, with the
+            rows that are read for them and an estimate in seconds; what is dropped; the operators of the stream program with the
+            state that they keep and drop, and the lines in which its files differ; and why the change is refused, if it is. It is
+            what :meth:`pending_change` shows after the pipeline was stopped, modified and started
+        :raises PipelineAPIError: when the other program does not compile (``InvalidNewProgramSql``), or the pipeline does not run
+        """
+        fields = {"program_code": sql, "udf_python": udf_python}
+        body: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        body |= StreamProgramArguments.collect(stream_program, stream_files, stream_arguments).to_wire()
+        return PendingChange.from_dict(self.client.post(self._path("plan"), json=body, idempotent=True))

@@ -1,0 +1,81 @@
+"""Waiting for something to become true, with a time limit that says what was awaited and what was seen last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import tenacity
+
+from airflow_pipelines.sdk.errors import PipelineTimeoutError
+from airflow_pipelines.sdk.wire import is_retryable
+
+T = TypeVar("T")
+
+FIRST_POLL_S = 0.05
+"""The first polls come fast, because on a warm host most waits are over in a moment; later ones at the given interval."""
+
+OUTAGE_S = 60.0
+"""For how long a wait puts up with a service or host that does not answer."""
+
+
+def wait_until(
+    check: Callable[[], T | None],
+    *,
+    what: str,
+    seen: Callable[[], str],
+    timeout_s: float | None,
+    poll_s: float,
+) -> T:
+    """Call ``check`` again and again until it gives something.
+
+    :param check: gives the awaited value, or None while there is none yet. Errors that may pass (a busy or restarting service) are
+        put up with for a minute; any other error ends the wait.
+    :param what: what is awaited, for the timeout's message: "waiting for <what>"
+    :param seen: describes the last state seen, for the timeout's message
+    :param timeout_s: seconds to wait at most; None waits without limit
+    :param poll_s: longest pause between two checks, in seconds
+    :returns: what ``check`` gave
+    :raises ValueError: when the timeout is negative
+    :raises PipelineTimeoutError: when time is up
+    """
+    if timeout_s is not None and timeout_s < 0:
+        raise ValueError(f"timeout_s is {timeout_s}: it must not be negative")
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    silent_since: float | None = None
+    silent_error: Exception | None = None
+
+    def once() -> T | None:
+        nonlocal silent_since, silent_error
+        try:
+            result = check()
+        except Exception as error:
+            if not is_retryable(error):
+                raise
+            silent_error = error
+            silent_since = silent_since or time.monotonic()
+            if time.monotonic() - silent_since > OUTAGE_S:
+                raise
+            return None
+        silent_since = silent_error = None
+        return result
+
+    def pause(state: tenacity.RetryCallState) -> float:
+        seconds = min(poll_s, FIRST_POLL_S * 1.5 ** min(state.attempt_number - 1, 20))
+        return seconds if deadline is None else max(0.0, min(seconds, deadline - time.monotonic()))
+
+    def expired(_: tenacity.RetryCallState) -> bool:
+        return deadline is not None and time.monotonic() >= deadline
+
+    def give_up(_: tenacity.RetryCallState) -> T:
+        trouble = f"; the last attempt failed: {silent_error}" if silent_error is not None else ""
+        raise PipelineTimeoutError(f"timed out after {timeout_s:g} s waiting for {what}; last seen: {seen()}{trouble}")
+
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_result(lambda result: result is None), wait=pause, stop=expired, retry_error_callback=give_up
+    )
+    result = retrying(once)
+    if result is None:
+        raise AssertionError("tenacity gave up without calling back")
+    return result
