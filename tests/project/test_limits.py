@@ -114,11 +114,11 @@ LIMITS: dict[str, list[tuple[str, str, Any]]] = {
         ("1,000 lines of text or JSON", "host.queries.rendering:LINES_AT_ONCE", 1000),
         ("a Parquet row group of 16 MiB", "host.queries.rendering:ROW_GROUP_BYTES", 16 * MIB),
         ("their first 4 MiB are held back", "host.queries.queries:HELD_BYTES", 4 * MIB),
-        ("| `AIRFLOW_PIPELINES_HOST_IDLE_S` | 1800 |", "settings:Settings.host_idle_s", 1800),
-        ("| `AIRFLOW_PIPELINES_QUERY_TIMEOUT_S` | 300 |", "settings:Settings.query_timeout_s", 300),
-        ("| `AIRFLOW_PIPELINES_QUERY_RESULT_BYTES` | 536870912 |", "settings:Settings.query_result_bytes", 536870912),
-        ("| `AIRFLOW_PIPELINES_QUERY_CONCURRENCY` | 4 |", "settings:Settings.query_concurrency", 4),
-        ("| `AIRFLOW_PIPELINES_HEARTBEAT_TIMEOUT_S` | 15 |", "settings:Settings.heartbeat_timeout_s", 15),
+        ("| `AIRFLOW_PIPELINES_HOST_IDLE_S` | 1800 |", "common.settings:Settings.host_idle_s", 1800),
+        ("| `AIRFLOW_PIPELINES_QUERY_TIMEOUT_S` | 300 |", "common.settings:Settings.query_timeout_s", 300),
+        ("| `AIRFLOW_PIPELINES_QUERY_RESULT_BYTES` | 536870912 |", "common.settings:Settings.query_result_bytes", 536870912),
+        ("| `AIRFLOW_PIPELINES_QUERY_CONCURRENCY` | 4 |", "common.settings:Settings.query_concurrency", 4),
+        ("| `AIRFLOW_PIPELINES_HEARTBEAT_TIMEOUT_S` | 15 |", "common.settings:Settings.heartbeat_timeout_s", 15),
     ],
 }
 

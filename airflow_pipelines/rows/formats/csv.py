@@ -12,11 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.rows.formats.csv_columns import CsvColumns
 from airflow_pipelines.rows.formats.defaults import Now, wall_clock
-from airflow_pipelines.rows.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
+from airflow_pipelines.rows.formats.parsed import BYTE_ORDER_MARK, Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 
-_BOM = b"\xef\xbb\xbf"
 _LONGEST_RECORD = 16 << 20
 """Characters after which a quote that was opened is taken for a mistake."""
 _SAMPLE_BYTES = 64 << 10
@@ -61,7 +60,7 @@ class CsvParser:
 
     def parse(self, data: bytes, first_index: int = 0) -> Parsed:
         """Parse ``data``, which holds whole records only; ``first_index`` is the number of lines before it."""
-        skipped = len(_BOM) if data.startswith(_BOM) else 0
+        skipped = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
         return self._parse(data[skipped:], first_index, final=True, skipped=skipped)
 
     def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
@@ -89,6 +88,8 @@ class CsvParser:
         block = b"\n".join(records)
         if quote in block and any(record.count(quote) % 2 for record in records):
             return False
+        if BYTE_ORDER_MARK in block and any(record.startswith(BYTE_ORDER_MARK) for record in records):
+            return False
         arrays = self._vectorised.read(block, self._width(block), self._order)
         if arrays is None or not len(arrays[0]) == len(records) == block.count(b"\n") + 1:
             return False
@@ -100,7 +101,7 @@ class CsvParser:
         self._reader.at(buffer.document or 0)
         if self._options.headers:
             self._order = None
-        self.add_records(document.removeprefix(_BOM), buffer)
+        self.add_records(document.removeprefix(BYTE_ORDER_MARK), buffer)
 
     def add_records(self, document: bytes, buffer: RowBuffer) -> None:
         """Add the records of a whole document to a buffer.

@@ -12,6 +12,7 @@ import pyarrow.csv as pacsv
 from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.formats import columns
 from airflow_pipelines.rows.formats.columns import NotPlain
+from airflow_pipelines.rows.formats.parsed import BYTE_ORDER_MARK
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
 
@@ -40,6 +41,9 @@ class CsvColumns:
             return None
         missing = [column for column, place in zip(self._columns, order, strict=True) if place is None]
         if any(column.default is not None or not column.type.nullable for column in missing):
+            return None
+        if data.startswith(BYTE_ORDER_MARK):
+            # pyarrow leaves it out wherever a block begins; the parser has left out that of a file.
             return None
         # A quote or a carriage return that is not at its usual place is read differently by different readers.
         quoted = self._quote.encode() in data

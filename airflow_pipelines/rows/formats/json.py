@@ -25,7 +25,7 @@ from airflow_pipelines.rows.formats.debezium import (
 from airflow_pipelines.rows.formats.defaults import Now, wall_clock
 from airflow_pipelines.rows.formats.flavors import FORMS, JsonFlavor
 from airflow_pipelines.rows.formats.json_columns import GREATEST_WEIGHT, ColumnChanges, JsonColumns
-from airflow_pipelines.rows.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
+from airflow_pipelines.rows.formats.parsed import BYTE_ORDER_MARK, Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 
@@ -33,7 +33,6 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _NEXT_RECORD = re.compile(r"^[{\[]", re.MULTILINE)
 _ACTIONS = frozenset({"insert", "delete", "update"})
 _Change: TypeAlias = "tuple[Op, list[Any], list[str] | None] | Truncation"
-_BOM = b"\xef\xbb\xbf"
 _OPENED, _CLOSED = b"{}"
 
 
@@ -83,7 +82,7 @@ class JsonParser:
 
     def parse(self, data: bytes, first_index: int = 0) -> Parsed:
         """Parse ``data``, which holds whole records only; nothing is left over."""
-        skipped = len(_BOM) if data.startswith(_BOM) else 0
+        skipped = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
         return self._parse(data[skipped:], first_index, final=True, skipped=skipped)
 
     def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
@@ -123,7 +122,7 @@ class JsonParser:
     def read_document(self, document: bytes, buffer: RowBuffer) -> None:
         """Add what a document says to a buffer."""
         self._reader.at(buffer.document or 0)
-        self._records(document.removeprefix(_BOM).decode("utf-8", "surrogateescape"), 0, buffer, True)
+        self._records(document.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape"), 0, buffer, True)
 
     @cached_property
     def _without_described(self) -> JsonColumns | None:

@@ -17,6 +17,7 @@ from airflow_pipelines.rows.changes import Op
 from airflow_pipelines.rows.formats import columns
 from airflow_pipelines.rows.formats.columns import NotPlain
 from airflow_pipelines.rows.formats.debezium import may_have_unavailable
+from airflow_pipelines.rows.formats.parsed import BYTE_ORDER_MARK
 from airflow_pipelines.rows.formats.rows import RowReader
 from airflow_pipelines.rows.schema import RelationSchema
 from airflow_pipelines.rows.types import ColumnType
@@ -91,6 +92,9 @@ class JsonColumns:
         if not self._usable or len(data) < columns.SMALL_BYTES or not data.strip() or not columns.is_utf8(data):
             return None
         if self._is_debezium and may_have_unavailable(data):
+            return None
+        if data.startswith(BYTE_ORDER_MARK):
+            # pyarrow leaves it out wherever a block begins; the parser has left out that of a file.
             return None
         if _BEGINS_WITH_NULL.match(data):
             # It makes pyarrow end the process.

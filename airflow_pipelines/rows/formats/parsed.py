@@ -12,6 +12,8 @@ from airflow_pipelines.rows.arrow import ArrowColumn
 from airflow_pipelines.rows.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.rows.schema import RelationSchema
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""The bytes that some programs write before a text in UTF-8. They are left out at its start and belong to it elsewhere."""
 MAX_ERRORS = 1000
 """The number of malformed records of one parse that are kept with their messages; all are counted."""
 

@@ -203,6 +203,9 @@ def csv_cases(draw: st.DrawFn) -> tuple[RelationSchema, bytes]:
 @given(csv_cases(), st.booleans(), st.booleans())
 @example((relation(COLUMNS["s"]), b'""\n\na'), False, False)
 @example((relation(COLUMNS["s"], COLUMNS["i8"]), b'"a\nb",1\r\n"c",2'), False, False)
+@example((relation(COLUMNS["s"]), b"\xef\xbb\xbfa\nb\n"), False, True)
+@example((relation(COLUMNS["s"]), b"\xef\xbb\xbf\xef\xbb\xbfa\nb\n"), False, False)
+@example((relation(COLUMNS["s"]), b"s\n\xef\xbb\xbfa\nb\n"), True, True)
 def test_csv(case: tuple[RelationSchema, bytes], headers: bool, prefix: bool) -> None:
     schema, data = case
     assert_both_ways_agree(CsvParser, schema, CsvOptions(headers=headers), data, prefix)
@@ -311,6 +314,7 @@ def _tame_json(name: str) -> st.SearchStrategy[str]:
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'{"s":"a"}{"s":"b"}\n{"s":\n"c"}'), False)
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'{"s":"a","s":"b"}'), False)
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'null\n{"s":"a"}'), False)
+@example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'\xef\xbb\xbf{"s":"a"}\n{"s":"b"}\n'), True)
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'{"s":"a"}\nnull\n{"s":"b"}'), False)
 def test_json(case: tuple[RelationSchema, JsonOptions, bytes], prefix: bool) -> None:
     schema, options, data = case

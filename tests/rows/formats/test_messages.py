@@ -44,6 +44,17 @@ def test_each_object_is_a_row(number: int) -> None:
     assert (parsed.records, parsed.num_errors) == (number, 0)
 
 
+@pytest.mark.parametrize("number", [3, MANY])
+def test_a_byte_order_mark_is_left_out_of_each_message(number: int) -> None:
+    mark = b"\xef\xbb\xbf"
+    texts = relation(col("name", "VARCHAR"))
+    lines: list[bytes | None] = [mark + f"n{each}".encode() if each % 2 else f"n{each}".encode() for each in range(number)]
+    expected = [{"name": f"n{each}"} for each in range(number)]
+    assert rows(read(CsvParser(texts), lines, texts)) == expected
+    objects: list[bytes | None] = [mark + each if number % 2 else each for number, each in enumerate(documents(number))]
+    assert rows(read(JsonParser(TABLE, RAW), objects)) == [{"id": each, **row} for each, row in enumerate(expected)]
+
+
 @pytest.mark.parametrize("bad", [[0], [MANY - 1], [3, 4, 500, 999], list(range(0, MANY, 7))])
 def test_a_bad_message_costs_no_other(bad: list[int]) -> None:
     values: list[bytes | None] = list(documents(MANY))

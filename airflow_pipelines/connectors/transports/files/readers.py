@@ -8,14 +8,13 @@ from typing import Any, Protocol
 
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.transports.files.compression import DamagedFileError
-from airflow_pipelines.rows.formats.parsed import Parsed, Parser, RecordError
+from airflow_pipelines.rows.formats.parsed import BYTE_ORDER_MARK, Parsed, Parser, RecordError
 
 BLOCK_BYTES = 4 << 20
 """How much of a text file is parsed at a time, unless the reader is told otherwise."""
 MAX_RECORD_BYTES = 256 << 20
 """A single record, or JSON array, longer than this is refused rather than held in memory."""
 
-_BOM = b"\xef\xbb\xbf"
 _SMALLEST_READ = 64 << 10
 _MARKED_BYTES = 256
 """The number of bytes before a place that are compared with those of before when reading goes on there."""
@@ -164,8 +163,8 @@ class TextReader:
             # Short reads happen before the end on some file systems; nothing at all is the end.
             self._ended = not more
             self._buffer += more
-        if self._offset == 0 and self._buffer.startswith(_BOM):
-            self._pass(len(_BOM))
+        if self._offset == 0 and self._buffer.startswith(BYTE_ORDER_MARK):
+            self._pass(len(BYTE_ORDER_MARK))
 
     def _next_bytes(self, size: int) -> bytes:
         if not self._at_place:
